@@ -1,0 +1,147 @@
+package safestore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kube-safestore/kube-safestore/safestore"
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// These tests are what users' own unit tests look like: client-go's fakes, and no
+// settings for them.
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Data:       map[string]string{"key": value},
+	}
+}
+
+var keyA = types.NamespacedName{Namespace: "default", Name: "a"}
+
+// run starts a store and stops it with the test.
+func run[T safestore.Object](t *testing.T, source watcher.Source) *safestore.Store[T] {
+	t.Helper()
+	store, err := safestore.New[T](source, safestore.Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- store.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-done)
+	})
+	return store
+}
+
+// eventually waits for a condition on the store without sleeping: each event of
+// the fakes is followed by a change of what is read.
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, time.Millisecond)
+}
+
+func TestTypedFake(t *testing.T) {
+	client := fake.NewSimpleClientset(configMap("a", "1"))
+	store := run[*corev1.ConfigMap](t, watcher.ListWatch(client.CoreV1().ConfigMaps("")))
+	got, err := store.Get(t.Context(), keyA)
+	require.NoError(t, err)
+	assert.Equal(t, "1", got.Data["key"])
+
+	maps := client.CoreV1().ConfigMaps("default")
+	_, err = maps.Update(t.Context(), configMap("a", "2"), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		got, err := store.Get(t.Context(), keyA)
+		return err == nil && got.Data["key"] == "2"
+	})
+	require.NoError(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	eventually(t, func() bool {
+		_, err := store.Get(t.Context(), keyA)
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// A fake keeps the resource versions that a test gives its objects, which have
+// nothing to do with those of its lists.
+func TestTypedFakeWithVersionsOfItsOwn(t *testing.T) {
+	object := configMap("a", "1")
+	object.ResourceVersion = "7"
+	client := fake.NewSimpleClientset(object, configMap("b", "1"), configMap("c", "1"))
+	store := run[*corev1.ConfigMap](t, watcher.ListWatch(client.CoreV1().ConfigMaps("")))
+	first, err := store.WaitReady(t.Context())
+	require.NoError(t, err)
+	for _, value := range []string{"2", "3"} {
+		object := configMap("a", value)
+		object.ResourceVersion = "1"
+		_, err := client.CoreV1().ConfigMaps("default").Update(t.Context(), object, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		eventually(t, func() bool {
+			got, err := store.Get(t.Context(), keyA)
+			return err == nil && got.Data["key"] == value
+		})
+	}
+	assert.Same(t, first, store.Token(), "not taken for a rewind")
+}
+
+func TestDynamicFake(t *testing.T) {
+	client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, configMap("a", "1"))
+	gvr := corev1.SchemeGroupVersion.WithResource("configmaps")
+	store := run[*unstructured.Unstructured](t, watcher.ListWatch(client.Resource(gvr)))
+	got, err := store.Get(t.Context(), keyA)
+	require.NoError(t, err)
+	value, _, _ := unstructured.NestedString(got.Object, "data", "key")
+	assert.Equal(t, "1", value)
+
+	require.NoError(t, client.Resource(gvr).Namespace("default").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	eventually(t, func() bool {
+		_, err := store.Get(t.Context(), keyA)
+		return apierrors.IsNotFound(err)
+	})
+}
+
+func TestMetadataFake(t *testing.T) {
+	s := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(s))
+	client := metadatafake.NewSimpleMetadataClient(s, &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+	})
+	store := run[*metav1.PartialObjectMetadata](t,
+		watcher.ListWatch(client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))))
+	got, err := store.Get(t.Context(), keyA)
+	require.NoError(t, err)
+	assert.Equal(t, "a", got.Name)
+}
+
+func TestFakeThatFails(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	client.PrependReactor("list", "configmaps", fails(errors.New("no")))
+	store := run[*corev1.ConfigMap](t, watcher.ListWatch(client.CoreV1().ConfigMaps("")))
+	eventually(t, func() bool { return store.Status().Watch.LastError != nil })
+	_, err := store.Snapshot()
+	assert.ErrorIs(t, err, safestore.ErrNotReady)
+	assert.ErrorContains(t, err, "last error: no")
+}
+
+func fails(err error) clienttesting.ReactionFunc {
+	return func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
+}

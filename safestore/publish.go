@@ -1,0 +1,225 @@
+package safestore
+
+import (
+	"context"
+	"time"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// This file is the only place where the token moves and the current snapshot is
+// replaced. The orders that readers rely on:
+//
+//   - To become ready: the snapshot is stored, then its token is made ready. A
+//     reader that finds the token ready finds the whole set. In the other order
+//     a woken reader could find the set before it.
+//   - To revoke: the token ends, then data is replaced or dropped. A reader
+//     checks the token that is in the snapshot it has loaded, so that from the
+//     moment the token is over no snapshot under it is handed out, whichever is
+//     loaded.
+//   - To drop data: the current snapshot is replaced by one that never is ready,
+//     then the token ends. No snapshot without a set has a token that could
+//     become ready: a reader could have loaded it before, and ask it after.
+//   - To do both without a gap: a fresh token that is ready is stored with the
+//     set, then the old one ends. At no moment is there nothing to read.
+//   - Hooks hear of it last, by when readers and contexts know.
+
+// publish makes a complete set the current one, and grants the token that was
+// named when the set was begun. If that token was revoked meanwhile, what was
+// listed proves nothing about the one after it: the set is kept, under the
+// revoked token, for events to be applied to until the next one is complete.
+//
+// If the token cannot be granted yet, because the set is older than the bound or
+// for damping, publish returns after how long a proof is wanted.
+func (s *Store[T]) publish(named *token.Token, set objects[T], version string, asOf time.Time) (wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := *s.current.Load()
+	next.token, next.objects, next.version, next.complete = named, set, version, true
+	next.at, next.proven = time.Now(), asOf
+	if named.State() == token.Ready { // a policy kept it through the relist
+		s.succeedLocked(named, &next)
+		return 0
+	}
+	s.store(&next)
+	if named != s.tokens.Current() {
+		return 0
+	}
+	return s.grantLocked(named)
+}
+
+// prove takes note that the current set holds all that was committed at asOf, and
+// grants the current token if that is all it needed. It returns what publish
+// does.
+func (s *Store[T]) prove(asOf time.Time) (wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := *s.current.Load()
+	next.proven = asOf
+	current := s.tokens.Current()
+	grant := s.unproven != nil && s.unproven == current
+	if grant {
+		next.token = current
+	}
+	s.store(&next)
+	if !grant {
+		return 0
+	}
+	return s.grantLocked(current)
+}
+
+// grantLocked makes the current token ready, or says how long that must wait. The
+// current snapshot is stored under the token already.
+func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
+	snapshot, now := s.current.Load(), time.Now()
+	s.unproven = t
+	if wait := s.damping.wait(now); wait > 0 {
+		return wait
+	}
+	if !s.fresh(snapshot) {
+		return time.Nanosecond // a proof, at once
+	}
+	s.unproven = nil
+	if s.tokens.Ready(t) {
+		s.damping.ready(now)
+		s.hooks.Ready(t)
+		s.progress.send()
+		s.logger().Info("Store is ready", "generation", t.Generation(), "objects", snapshot.Len(),
+			"resourceVersion", snapshot.version)
+	}
+	return 0
+}
+
+// succeedLocked replaces a ready token and its set by the next ones in one step.
+func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
+	r := s.explainLocked(old, invalidation.Relist, nil)
+	fresh, ok := s.tokens.Succeed(old, r, func(fresh *token.Token) {
+		next.token = fresh
+		s.store(next)
+	})
+	if !ok {
+		s.store(next) // revoked since it was looked at: kept for events, like any other
+		return
+	}
+	s.damping.ready(time.Now())
+	s.hooks.Revoked(r)
+	s.hooks.Ready(fresh)
+	s.logger().Info("Store was listed again without a gap", "generation", fresh.Generation(), "objects", next.Len(),
+		"resourceVersion", next.version)
+}
+
+// advance replaces the objects and the version of the current snapshot, under
+// the token that it has.
+func (s *Store[T]) advance(set objects[T], version string) {
+	next := *s.current.Load()
+	next.objects, next.version, next.at = set, version, time.Now()
+	s.store(&next)
+}
+
+// drop forgets the objects, for Stale as well (guarantee 11).
+func (s *Store[T]) drop() {
+	s.store(&Snapshot[T]{token: never, resource: s.current.Load().resource})
+}
+
+// never is the token of snapshots without a set: it has ended before it began.
+var never = func() *token.Token {
+	source := token.NewSource(context.Background())
+	source.Close(errNoSet)
+	return source.Current()
+}()
+
+// store makes a snapshot the current one. Snapshots are only ever stored by the
+// goroutine of Run, which needs no lock for that.
+func (s *Store[T]) store(next *Snapshot[T]) {
+	s.current.Store(next)
+	s.progress.send()
+}
+
+// revoke ends the named token, if it is the current one, and returns the current
+// one. provable says that a proof is enough for the next one to be ready.
+func (s *Store[T]) revoke(named *token.Token, reason invalidation.Reason, cause error, provable bool) *token.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if named != s.tokens.Current() || named.State() == token.Revoked {
+		return s.tokens.Current()
+	}
+	return s.revokeLocked(named, reason, cause, provable)
+}
+
+// revokeLocked ends the current token.
+func (s *Store[T]) revokeLocked(current *token.Token, reason invalidation.Reason, cause error, provable bool) *token.Token {
+	r := s.explainLocked(current, reason, cause)
+	wasUnproven := s.unproven == current
+	s.unproven = nil
+	fresh, _ := s.tokens.Revoke(current, r)
+	if provable && (current.WasReady() || wasUnproven) {
+		s.unproven = fresh
+	}
+	s.tellLocked(current, r)
+	return fresh
+}
+
+// revokeStale ends the token of a snapshot that a reader has found to be older
+// than the bound, unless a newer one is there by now: the process may have been
+// stopped, and no timer has run yet (C7).
+func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
+	s.mu.Lock()
+	if s.current.Load() == snapshot && snapshot.token == s.tokens.Current() && snapshot.token.State() == token.Ready {
+		cause := &staleError{bound: s.bound, age: watcher.Age(snapshot.proven, time.Now())}
+		s.revokeLocked(snapshot.token, invalidation.Stale, cause, true)
+	}
+	s.mu.Unlock()
+	s.watcher.Prove()
+}
+
+// close ends the current token for good.
+func (s *Store[T]) close(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current := s.tokens.Current()
+	if current.State() == token.Revoked {
+		return // closed before
+	}
+	r := s.explainLocked(current, invalidation.Closed, cause)
+	s.tokens.Close(r)
+	close(s.closed)
+	s.tellLocked(current, r)
+}
+
+// explainLocked makes the revocation, where readers that are woken by the end of
+// the token find it.
+func (s *Store[T]) explainLocked(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
+	r := &invalidation.Revocation{
+		Generation:      t.Generation(),
+		Reason:          reason,
+		Cause:           cause,
+		Since:           time.Now(),
+		ResourceVersion: s.current.Load().version,
+	}
+	if t.WasReady() {
+		s.since.Store(&r.Since)
+	}
+	s.last.Store(r)
+	if isVoid(reason) {
+		s.lastVoid.Store(r)
+	}
+	return r
+}
+
+func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
+	if ended.WasReady() {
+		s.damping.revoked(r.Since)
+		s.hooks.Revoked(r)
+	}
+	s.progress.send()
+	s.logger().Info("Store is not ready", "generation", r.Generation, "reason", string(r.Reason), "cause", r.Cause,
+		"resourceVersion", r.ResourceVersion)
+}
+
+// fresh reports whether the newest proof of a snapshot is young enough to read
+// it.
+func (s *Store[T]) fresh(snapshot *Snapshot[T]) bool {
+	return s.bound == 0 || watcher.Age(snapshot.proven, time.Now()) <= s.bound
+}

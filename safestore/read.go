@@ -1,0 +1,170 @@
+package safestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// startGrace is how long a read waits for Run to be called: as long as the
+// goroutine that will call it may need to get going. A store that nobody drives
+// is an error, not a hang (C8, C14).
+const startGrace = 2 * time.Second
+
+// Snapshot returns the current view, without waiting. It fails with a
+// [*NotReadyError] if the store is not ready.
+func (s *Store[T]) Snapshot() (*Snapshot[T], error) {
+	if snapshot, ok := s.ready(); ok {
+		return snapshot, nil
+	}
+	return nil, s.notReady(nil)
+}
+
+// ready returns the current snapshot if it can be vouched for. One load gives
+// the objects, the token and the proof: nothing can come between asking and
+// reading.
+func (s *Store[T]) ready() (*Snapshot[T], bool) {
+	for snapshot := s.current.Load(); ; {
+		ready := snapshot.token.State() == token.Ready
+		if ready && s.fresh(snapshot) {
+			return snapshot, true
+		}
+		// It may have been replaced since it was loaded, without a gap or by one
+		// that is proven.
+		newer := s.current.Load()
+		if newer == snapshot {
+			if ready {
+				s.revokeStale(snapshot)
+			}
+			return nil, false
+		}
+		snapshot = newer
+	}
+}
+
+// Stale returns the last snapshot, current or not, and how old it may be: the
+// age of the newest proof that it held all there was. It is for those who would
+// rather have old data than none, and know it. It returns nil if there never was
+// a complete set, and if the data was dropped because the server no longer
+// grants it or serves it.
+func (s *Store[T]) Stale() (*Snapshot[T], time.Duration) {
+	snapshot := s.current.Load()
+	if !snapshot.complete {
+		return nil, 0
+	}
+	return snapshot, watcher.Age(snapshot.proven, time.Now())
+}
+
+// WaitReady waits until the store is ready and returns the token, following
+// re-arming from one generation to the next. It fails with a [*NotReadyError]
+// when ctx ends, when the store is closed, and, after a short while, if Run is
+// not called.
+func (s *Store[T]) WaitReady(ctx context.Context) (*token.Token, error) {
+	snapshot, err := s.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.token, nil
+}
+
+// Get returns the object of that key from the current snapshot, waiting until
+// the store is ready. If the object does not exist the error is an API NotFound
+// error (apierrors.IsNotFound); the other errors are those of [Store.WaitReady].
+// The object is shared and must not be changed.
+func (s *Store[T]) Get(ctx context.Context, key types.NamespacedName) (T, error) {
+	snapshot, err := s.wait(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return snapshot.Get(key)
+}
+
+// List returns the objects that match all options from the current snapshot,
+// waiting until the store is ready. Its errors are those of [Store.WaitReady].
+// The objects are shared and must not be changed.
+func (s *Store[T]) List(ctx context.Context, opts ...ListOption) ([]T, error) {
+	snapshot, err := s.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.List(opts...), nil
+}
+
+// wait returns a snapshot that was current during the call.
+func (s *Store[T]) wait(ctx context.Context) (*Snapshot[T], error) {
+	for {
+		if snapshot, ok := s.ready(); ok {
+			return snapshot, nil
+		}
+		if !s.waitStarted(ctx) {
+			return nil, s.notReady(endOf(ctx))
+		}
+		switch _, err := s.tokens.Wait(ctx); {
+		case errors.Is(err, token.ErrClosed):
+			return nil, s.notReady(nil) // the last revocation says why
+		case err != nil:
+			return nil, s.notReady(endOf(ctx))
+		}
+	}
+}
+
+// waitStarted reports whether Run has been called, giving it a moment.
+func (s *Store[T]) waitStarted(ctx context.Context) bool {
+	select {
+	case <-s.started:
+		return true
+	default:
+	}
+	timer := time.NewTimer(startGrace)
+	defer timer.Stop()
+	select {
+	case <-s.started:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return false
+	}
+}
+
+// endOf returns why ctx ended, so that both its error and its cause are found in
+// it; nil if it has not.
+func endOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// notReady explains why there is nothing to read. waited is why the reader no
+// longer waits, nil if it did not.
+func (s *Store[T]) notReady(waited error) *NotReadyError {
+	e := &NotReadyError{Store: s.name, Generation: 1, Revocation: s.last.Load(), Waited: waited}
+	if r := e.Revocation; r != nil {
+		// Not the current token's number, which may be older or newer than r.
+		e.Generation = r.Generation + 1
+		if r.Reason == invalidation.Closed {
+			e.Generation = r.Generation
+		}
+	}
+	since := s.since.Load()
+	if since == nil {
+		return e
+	}
+	e.started, e.Since = true, *since
+	status := s.watcher.Status()
+	e.Phase, e.LastError = status.Phase, status.LastError
+	if status.Proof != "" {
+		e.Phase += ", " + status.Proof
+	}
+	return e
+}

@@ -1,0 +1,96 @@
+package safestore
+
+import (
+	"iter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kube-safestore/kube-safestore/token"
+)
+
+// Snapshot is a complete, consistent view of all objects at one resource
+// version. It never changes: what is read from one snapshot belongs together,
+// however long it is kept and whatever happens to the store meanwhile. Whether
+// it is still current is what its token says.
+//
+// The objects are shared with all other readers and must not be changed; use
+// their DeepCopy for that. A Snapshot may be used from any goroutine.
+type Snapshot[T Object] struct {
+	token    *token.Token
+	objects  objects[T]
+	version  string
+	at       time.Time // when the server last brought it forward
+	proven   time.Time // newest moment as of which it is known to hold all
+	complete bool      // false before the first set, and when data was dropped
+	resource schema.GroupResource
+}
+
+// Token returns the token under which the snapshot was current. It is Ready when
+// the snapshot is handed out; work that depends on the snapshot still being true
+// runs under the token's context.
+func (s *Snapshot[T]) Token() *token.Token { return s.token }
+
+// ResourceVersion returns the version that the snapshot reflects: the whole
+// collection's, not one object's.
+func (s *Snapshot[T]) ResourceVersion() string { return s.version }
+
+// Proven returns the newest moment as of which the snapshot is known to hold
+// everything that the server had committed. It is later for snapshots taken
+// later, and does not move for one that is kept.
+func (s *Snapshot[T]) Proven() time.Time { return s.proven }
+
+// Len returns the number of objects.
+func (s *Snapshot[T]) Len() int { return s.objects.count }
+
+// Get returns the object of that key. If there is none the error is an API
+// NotFound error (apierrors.IsNotFound).
+func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
+	obj, ok := s.objects.get(key)
+	if !ok {
+		return obj, apierrors.NewNotFound(s.resource, key.String())
+	}
+	return obj, nil
+}
+
+// All iterates over all objects, in no particular order.
+func (s *Snapshot[T]) All() iter.Seq2[types.NamespacedName, T] {
+	return func(yield func(types.NamespacedName, T) bool) {
+		for obj := range s.objects.all() {
+			if !yield(Key(obj), obj) {
+				return
+			}
+		}
+	}
+}
+
+// List returns the objects that all options match, in no particular order. The
+// slice is the caller's own.
+func (s *Snapshot[T]) List(opts ...ListOption) []T {
+	var q query
+	for _, opt := range opts {
+		opt(&q)
+	}
+	seq, size := s.objects.all(), s.objects.count
+	if q.namespace != "" {
+		seq, size = s.objects.in(q.namespace), 0
+	}
+	list := make([]T, 0, size)
+	for obj := range seq {
+		list = append(list, obj)
+	}
+	return list
+}
+
+// ListOption narrows a List.
+type ListOption func(*query)
+
+type query struct{ namespace string }
+
+// InNamespace lists the objects of one namespace. The empty string is no
+// restriction, as in client-go and controller-runtime.
+func InNamespace(namespace string) ListOption {
+	return func(q *query) { q.namespace = namespace }
+}

@@ -1,0 +1,143 @@
+package safestore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// Store is a local copy of a collection of Kubernetes objects that knows whether
+// it can be trusted. Make one with [New] and start it with [Store.Run]; all its
+// methods may be called from any goroutine.
+//
+//   - To read: Get and List wait until the store is ready; Snapshot does not
+//     wait. What cannot be vouched for is an error, never an empty answer.
+//   - To work for a while on what was read: take the snapshot's token and run
+//     under its context, which ends when the store can no longer be trusted.
+//   - To hear of readiness and its end: OnReady and OnRevoke.
+//   - To read old data knowingly: Stale.
+type Store[T Object] struct {
+	name    string
+	tokens  *token.Source
+	hooks   invalidation.Hooks
+	watcher *watcher.Watcher
+
+	// current is the newest snapshot, ready or not. Reading is one load of it;
+	// only publish.go stores into it, in the goroutine of Run.
+	current atomic.Pointer[Snapshot[T]]
+
+	// mu is held while the token is moved, so that hooks hear of the moves in
+	// their order. Readers do not take it.
+	mu sync.Mutex
+
+	last     atomic.Pointer[invalidation.Revocation] // newest one; stored under mu
+	lastVoid atomic.Pointer[invalidation.Revocation] // newest one for which isVoid; stored under mu
+
+	// unproven is the current token if a proof is all it needs to be ready: the
+	// set is complete. Nil if it needs a new set. Under mu.
+	unproven *token.Token
+	damping  damping // under mu
+
+	bound    time.Duration // MaxStaleness
+	progress broadcast     // tells of every change of current
+
+	started chan struct{} // closed by Run
+	closed  chan struct{} // closed by close
+	running atomic.Bool
+	since   atomic.Pointer[time.Time] // when it was started, or last ready; nil before Run
+	log     atomic.Pointer[klog.Logger]
+}
+
+// New returns a store of the objects that source lists and watches, not yet
+// running. T must be the type of those objects: *corev1.Pod for a typed client,
+// *unstructured.Unstructured for a dynamic one, *metav1.PartialObjectMetadata
+// for a metadata client. A source with objects of another type can only be
+// noticed at its first answer: the store is then never ready, for
+// [invalidation.BadData].
+//
+// New fails if source is nil or an option makes no sense, naming the field.
+func New[T Object](source watcher.Source, opts Options) (*Store[T], error) {
+	if err := opts.Validate(); err != nil {
+		return nil, fmt.Errorf("safestore: %w", err)
+	}
+	s := &Store[T]{
+		name:    cmp.Or(opts.Name, typeName[T]()),
+		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
+		started: make(chan struct{}),
+		closed:  make(chan struct{}),
+	}
+	watch := opts.watch()
+	s.bound = watch.MaxStaleness
+	log := klog.Background()
+	s.log.Store(&log)
+	s.hooks.Panicked = func(value any) {
+		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value))
+	}
+	s.current.Store(&Snapshot[T]{token: never, resource: resourceOf[T]()})
+	var err error
+	s.watcher, err = watcher.New(source, &writer[T]{store: s, ordered: true}, watch)
+	if err != nil {
+		return nil, fmt.Errorf("safestore: %w", err)
+	}
+	return s, nil
+}
+
+// hookGrace is how long Run waits at its end for hooks to have heard of it.
+const hookGrace = time.Second
+
+// Run lists, watches and serves until ctx ends. Then the current token is
+// revoked with [invalidation.Closed] and ctx's cause, readers that wait return,
+// and Run returns nil when nothing of it is left running: that is how a store is
+// stopped. A second call fails with [ErrRunTwice], also after the first has
+// returned.
+//
+// Run has the shape of an errgroup function, and of controller-runtime's
+// manager.RunnableFunc.
+func (s *Store[T]) Run(ctx context.Context) error {
+	if !s.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("safestore: %s: %w", s.name, ErrRunTwice)
+	}
+	now := time.Now()
+	s.since.Store(&now)
+	log := klog.FromContext(ctx).WithValues("store", s.name)
+	s.log.Store(&log)
+	close(s.started)
+
+	// Waiting readers return at once, not when the watcher has been cleared away.
+	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
+	defer stop()
+	err := s.watcher.Run(klog.NewContext(ctx, log))
+	s.close(err)
+	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)
+	defer cancel()
+	_ = s.hooks.Wait(hooks) // a hook that is slower goes on by itself
+	return nil
+}
+
+// Token returns the current token: ready if the store is, else the one that is
+// waited for. After the store is closed it is the last one, revoked.
+func (s *Store[T]) Token() *token.Token { return s.tokens.Current() }
+
+// OnReady registers f to be called with each token that becomes ready, beginning
+// with the current one if it is ready already. The returned function removes f.
+// What is promised about the order of calls, slow and panicking functions is
+// said at [invalidation.Hooks]. OnReady panics if f is nil.
+func (s *Store[T]) OnReady(f func(*token.Token)) (remove func()) { return s.hooks.OnReady(f) }
+
+// OnRevoke registers f to be called each time a token that was ready is revoked.
+// By then reads fail already, and contexts derived from the token are over. The
+// rest is as with [Store.OnReady].
+func (s *Store[T]) OnRevoke(f func(*invalidation.Revocation)) (remove func()) {
+	return s.hooks.OnRevoke(f)
+}
+
+func (s *Store[T]) logger() klog.Logger { return *s.log.Load() }

@@ -1,0 +1,122 @@
+package safestore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-safestore/kube-safestore/internal/versions"
+	"github.com/kube-safestore/kube-safestore/invalidation"
+)
+
+// Sync is a barrier: when it returns nil, everything that was committed to the
+// server before the call is visible to reads of this store. It asks the server,
+// with the small requests of a proof of freshness; many callers share one. It
+// waits across revocations, until ctx ends or the store is closed; its errors are
+// those of [Store.WaitReady]. From a server without resource versions no proof can
+// be had, and Sync waits until ctx ends.
+func (s *Store[T]) Sync(ctx context.Context) error {
+	called := time.Now()
+	s.watcher.Prove()
+	return s.waitUntil(ctx, func(snapshot *Snapshot[T]) bool { return !snapshot.proven.Before(called) })
+}
+
+// WaitFor waits until reads of this store reflect the given object as the server
+// returned it, or a later state: read your own write. It also returns nil when
+// the object has been deleted since.
+//
+// Revocations do not end the wait if the server's versions keep their order
+// across them, as with a relist or a watch that was stuck. Those that make the
+// object's version void do, with the revocation in the error:
+// [invalidation.Rewound], and where the data was dropped. The other errors are
+// those of [Store.WaitReady]. An object without a resource version cannot be
+// waited for, and is an error at once.
+func (s *Store[T]) WaitFor(ctx context.Context, obj metav1.Object) error {
+	key, version := Key(obj), obj.GetResourceVersion()
+	if version == "" {
+		return errors.New("safestore: WaitFor an object without a resource version")
+	}
+	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool {
+		if versions.Reached(snapshot.version, version) {
+			return true
+		}
+		// Where versions do not compare, the object itself must show up.
+		held, ok := snapshot.objects.get(key)
+		return ok && held.GetUID() == obj.GetUID() && versions.Reached(held.GetResourceVersion(), version)
+	})
+}
+
+// WaitForVersion waits until reads of this store reflect a resource version of
+// its collection, as a list or an earlier [Snapshot] reports it. Bookmarks count.
+// Its errors are those of [Store.WaitFor].
+func (s *Store[T]) WaitForVersion(ctx context.Context, version string) error {
+	if version == "" {
+		return errors.New("safestore: WaitForVersion without a resource version")
+	}
+	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool { return versions.Reached(snapshot.version, version) })
+}
+
+// WaitForDeletion waits until reads of this store no longer return the given
+// object: it is gone, or another one of another UID has taken its name. Its
+// errors are those of [Store.WaitFor].
+func (s *Store[T]) WaitForDeletion(ctx context.Context, obj metav1.Object) error {
+	key := Key(obj)
+	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool {
+		held, ok := snapshot.objects.get(key)
+		return !ok || held.GetUID() != obj.GetUID()
+	})
+}
+
+// waitUntilOrVoid is waitUntil, ended by a revocation after which the versions
+// that were known before mean nothing.
+func (s *Store[T]) waitUntilOrVoid(ctx context.Context, done func(*Snapshot[T]) bool) error {
+	before := s.lastVoid.Load()
+	return s.waitUntil(ctx, done, func() error {
+		r := s.lastVoid.Load()
+		if r == before {
+			return nil
+		}
+		e := s.notReady(nil)
+		e.Revocation = r
+		return e
+	})
+}
+
+// isVoid reports whether a revocation breaks the order of versions, or drops what
+// they are versions of.
+func isVoid(reason invalidation.Reason) bool {
+	switch reason {
+	case invalidation.Rewound, invalidation.Unauthorized, invalidation.Forbidden, invalidation.ResourceGone:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitUntil waits for a ready snapshot that satisfies done, looking at each change
+// of the store. It gives up with the error of the first fail that returns one.
+func (s *Store[T]) waitUntil(ctx context.Context, done func(*Snapshot[T]) bool, fails ...func() error) error {
+	if !s.waitStarted(ctx) {
+		return s.notReady(endOf(ctx))
+	}
+	for {
+		changed := s.progress.wait()
+		for _, fail := range fails {
+			if err := fail(); err != nil {
+				return err
+			}
+		}
+		if snapshot, ok := s.ready(); ok && done(snapshot) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.closed:
+			return s.notReady(nil) // the last revocation says why
+		case <-ctx.Done():
+			return s.notReady(endOf(ctx))
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package safestore_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kube-safestore/kube-safestore/internal/wiretest"
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/safestore"
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// C3: quiet is not stuck. For hours nothing happens to the objects, while the
+// server's version goes on, and no read fails. What it costs is counted: these are
+// the numbers in the README.
+func TestC3QuietHours(t *testing.T) {
+	bookmarks := map[string]wiretest.Fault{"bookmarks": nil, "no bookmarks": wiretest.NoBookmarks}
+	for _, tc := range []struct {
+		server  string
+		bound   time.Duration
+		perHour int // requests, at most
+	}{
+		{"bookmarks", 0, 10},
+		{"bookmarks", 10 * time.Minute, 40},
+		{"bookmarks", time.Minute, 240},
+		{"bookmarks", 30 * time.Second, 480},
+		{"bookmarks", 10 * time.Second, 1400},
+		{"bookmarks", 5 * time.Second, 9_000},
+		{"bookmarks", 3 * time.Second, 14_000},
+		{"bookmarks", 2 * time.Second, 16_000},
+		{"no bookmarks", 0, 120},
+		{"no bookmarks", time.Minute, 240},
+		{"no bookmarks", 10 * time.Second, 1400},
+	} {
+		t.Run(fmt.Sprintf("%s, bound %v", tc.server, tc.bound), func(t *testing.T) {
+			onWire(t, safestore.Options{MaxStaleness: tc.bound}, func(t *testing.T, w *wire) {
+				if fault := bookmarks[tc.server]; fault != nil {
+					w.Break(wiretest.Watches, fault)
+				}
+				w.maps.Set(configMap("a", "1"))
+				first := w.ready()
+				length := time.Hour
+				if tc.bound > 0 && tc.bound < 6*time.Second {
+					length /= 3 // so many requests take real time
+				}
+				for range length / time.Second {
+					time.Sleep(time.Second)
+					w.Skip(1)
+					_, err := w.store.Snapshot()
+					require.NoError(t, err)
+				}
+				require.Same(t, first, w.store.Token())
+				perHour := w.count(wiretest.All) * int(time.Hour/length)
+				t.Logf("%d requests per hour, %d of them lists", perHour, w.count(wiretest.Lists)*int(time.Hour/length))
+				assert.LessOrEqual(t, perHour, tc.perHour)
+				assert.Equal(t, 1, w.count(wiretest.Initial), "nothing is listed again")
+			})
+		})
+	}
+}
+
+// A busy store needs no second watch: its stream answers.
+func TestBusyStoreIsProvenByItsStream(t *testing.T) {
+	onWire(t, safestore.Options{MaxStaleness: 10 * time.Second}, func(t *testing.T, w *wire) {
+		first := w.ready()
+		for i := range 10 * 3600 {
+			time.Sleep(100 * time.Millisecond)
+			w.maps.Set(configMap("a", fmt.Sprint(i)))
+			_, err := w.store.Snapshot()
+			require.NoError(t, err)
+		}
+		assert.Same(t, first, w.store.Token())
+		assert.LessOrEqual(t, w.count(wiretest.Watches), 12, "the store's own in an hour, and no others")
+	})
+}
+
+// The bound is exact: a read succeeds up to it and fails after it, whether or not
+// a timer has run; and the timer tells those who do not read.
+func TestBoundToTheNanosecond(t *testing.T) {
+	const bound = 10 * time.Second
+	onWire(t, safestore.Options{MaxStaleness: bound}, func(t *testing.T, w *wire) {
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		snapshot, err := w.store.Snapshot()
+		require.NoError(t, err)
+		w.BlackHole(true)
+		time.Sleep(time.Until(snapshot.Proven().Add(bound)))
+		_, err = w.store.Snapshot()
+		assert.NoError(t, err, "as old as the bound")
+		assert.NoError(t, first.Context().Err())
+		time.Sleep(time.Nanosecond)
+		_, err = w.store.Snapshot()
+		assert.ErrorIs(t, err, invalidation.Stale)
+		assert.ErrorIs(t, first.Cause(), invalidation.Stale, "the reader has ended the token")
+		stale, age := w.store.Stale()
+		require.NotNil(t, stale)
+		assert.Equal(t, bound+time.Nanosecond, age)
+	})
+	onWire(t, safestore.Options{MaxStaleness: bound}, func(t *testing.T, w *wire) {
+		first := w.ready()
+		w.BlackHole(true)
+		time.Sleep(bound - time.Nanosecond)
+		synctest.Wait()
+		assert.NoError(t, first.Context().Err(), "just before")
+		time.Sleep(2 * time.Nanosecond)
+		synctest.Wait()
+		assert.ErrorIs(t, first.Cause(), invalidation.Stale, "just after, and nobody has read")
+		assert.Equal(t, []string{"ready 1", "revoked 1 Stale"}, w.hooks())
+	})
+}
+
+// A set that took longer to list than the bound allows is not ready when it is
+// complete, but when it is proven.
+func TestSlowListIsProvenBeforeItIsReady(t *testing.T) {
+	opts := safestore.Options{MaxStaleness: 5 * time.Second, Watch: watcher.Options{PageSize: 1}}
+	onWire(t, opts, func(t *testing.T, w *wire) {
+		w.onLists()
+		for i := range 10 {
+			w.maps.Set(configMap(fmt.Sprint(i), "1"))
+		}
+		heal := w.Break(wiretest.Later, wiretest.Slow(time.Second))
+		w.run()
+		after(8 * time.Second)
+		w.Skip(1)
+		w.readyAfter(time.Second, 4*time.Second)
+		heal()
+		snapshot, err := w.store.Snapshot()
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(snapshot.Proven()), 5*time.Second)
+		assert.EqualValues(t, 1, w.store.Token().Generation())
+	})
+}
+
+// Where there are no resource versions, nothing can be proven, and the store says
+// so instead of pretending.
+func TestUnprovable(t *testing.T) {
+	onWire(t, safestore.Options{MaxStaleness: 10 * time.Second}, func(t *testing.T, w *wire) {
+		w.Style(wiretest.Absent)
+		w.onLists()
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		w.over(first, invalidation.Stale, 10*time.Second, 11*time.Second)
+		assert.True(t, w.store.Status().Watch.Unprovable)
+	})
+	onWire(t, safestore.Options{}, func(t *testing.T, w *wire) {
+		w.Style(wiretest.Absent)
+		w.onLists()
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		after(4 * time.Minute)
+		assert.Same(t, first, w.store.Token(), "and without a bound, silence is no sign")
+	})
+}
+
+// Opaque versions can be told apart: that is enough for a proof where nothing
+// else happens, and for what a second watch brings.
+func TestProofWithOpaqueVersions(t *testing.T) {
+	onWire(t, safestore.Options{MaxStaleness: 10 * time.Second}, func(t *testing.T, w *wire) {
+		w.Style(wiretest.Opaque)
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		for i := range 600 {
+			after(time.Second)
+			if i%7 == 0 {
+				w.maps.Set(configMap("a", fmt.Sprint(i)))
+			}
+			_, err := w.store.Snapshot()
+			require.NoError(t, err)
+		}
+		assert.Same(t, first, w.store.Token())
+		w.Stall()
+		w.maps.Set(configMap("a", "2"))
+		w.over(first, invalidation.Stuck, 0, 10*time.Second)
+		w.readyAfter(0, 10*time.Second)
+		w.same()
+	})
+}
+
+// The store's status shows where it stands.
+func TestStatusShowsTheProof(t *testing.T) {
+	onWire(t, safestore.Options{MaxStaleness: 10 * time.Second}, func(t *testing.T, w *wire) {
+		w.ready()
+		after(5 * time.Second)
+		status := w.store.Status()
+		assert.Equal(t, w.began, status.Proven)
+		assert.Equal(t, "watching", status.Watch.Phase)
+		assert.Empty(t, status.Watch.Proof)
+		w.Break(wiretest.Lists, wiretest.Hang)
+		after(2 * time.Second)
+		assert.Equal(t, "asking for the server's version", w.store.Status().Watch.Proof)
+		_, err := w.store.Snapshot()
+		require.NoError(t, err)
+		after(4 * time.Second)
+		_, err = w.store.Snapshot()
+		assert.ErrorContains(t, err, "proof of freshness: nothing came for 5s", "the last error")
+	})
+}

@@ -1,0 +1,178 @@
+package watcher
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kube-safestore/kube-safestore/internal/versions"
+)
+
+// answered takes an answer to a request: it hands the objects of a page to the
+// sink, or begins to listen to a stream.
+func (w *Watcher) answered(a answer) observation {
+	w.main.answers = nil
+	switch {
+	case a.err != nil:
+		return observation{kind: failed, err: withoutContents(a.err)}
+	case a.list != nil:
+		return w.received(a.list)
+	default:
+		w.main.open(a.stream)
+		if isFake(a.stream) {
+			if w.ordered {
+				w.ordered = false
+				w.sink.Unordered()
+			}
+			if w.state.phase == streaming {
+				return observation{kind: streamEnded} // no need to wait for a marker
+			}
+		}
+		return observation{kind: streamOpened}
+	}
+}
+
+// isFake reports whether the stream comes from client-go's object tracker, which
+// is behind its fake clientsets. Its objects keep the versions that a test gave
+// them, and it knows no WatchList.
+func isFake(stream watch.Interface) bool {
+	switch stream.(type) {
+	case *watch.RaceFreeFakeWatcher, *watch.FakeWatcher:
+		return true
+	default:
+		return false
+	}
+}
+
+// received adds a page of a list to the set.
+func (w *Watcher) received(list runtime.Object) observation {
+	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind == "Table" {
+		return unusableContent("the list is a Table: objects were expected")
+	}
+	page, err := meta.ListAccessor(list)
+	if err != nil {
+		return unusableContent("%T is no list", list)
+	}
+	// With its own copy of each item, one object does not keep a whole page of
+	// others in memory.
+	var refused error
+	add := func(obj runtime.Object) error {
+		refused = w.build(watch.Added, obj)
+		return refused
+	}
+	switch err := meta.EachListItemWithAlloc(list, add); {
+	case refused != nil:
+		return observation{kind: failed, err: &unusable{refused}}
+	case err != nil: // it would show what the items hold
+		return unusableContent("%T has items that are no objects", list)
+	}
+	return observation{kind: pageListed, version: page.GetResourceVersion(), next: page.GetContinue()}
+}
+
+func (w *Watcher) build(event watch.EventType, obj runtime.Object) error {
+	w.status.built.Add(1)
+	return w.sink.Build(event, obj)
+}
+
+// event takes what came from the stream: it hands it to the sink and says what
+// it was. Nothing that cannot be applied is passed over (C50).
+func (w *Watcher) event(e watch.Event, ok bool) observation {
+	if !ok {
+		w.main.stream, w.main.events = nil, nil
+		return observation{
+			kind:   streamEnded,
+			brief:  w.main.silent && time.Since(w.main.askedAt) < briefWatch,
+			timely: w.main.lasted(w.main.length * 9 / 10),
+		}
+	}
+	w.main.silent = false
+	if e.Type == watch.Error {
+		return observation{kind: failed, err: serverError(e.Object)}
+	}
+	if e.Object == nil {
+		return unusableContent("a %s event without an object", e.Type)
+	}
+	if kind := e.Object.GetObjectKind().GroupVersionKind(); isStatus(e.Object) || kind.Kind == "Table" {
+		return unusableContent("a %s event with a %s: an object was expected", e.Type, kindName(e.Object))
+	}
+	m, err := meta.Accessor(e.Object)
+	if err != nil {
+		return unusableContent("a %s event with a %T: it has no metadata", e.Type, e.Object)
+	}
+	version := m.GetResourceVersion()
+	if e.Type == watch.Bookmark {
+		return w.bookmark(version, m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true")
+	}
+	switch e.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+	default:
+		return unusableContent("an event of unknown type %q", e.Type)
+	}
+	if w.state.phase == streaming {
+		if err := w.build(e.Type, e.Object); err != nil {
+			return observation{kind: failed, err: &unusable{err}}
+		}
+		return observation{kind: initialAdded, live: e.Type != watch.Added}
+	}
+	switch err := w.sink.Apply(e.Type, e.Object); {
+	case errors.Is(err, ErrOutOfOrder):
+		return observation{kind: failed, err: err}
+	case err != nil:
+		return observation{kind: failed, err: &unusable{err}}
+	}
+	if !w.ordered {
+		version = "" // the versions of a fake's objects are not those of its lists
+	}
+	return observation{kind: changed, version: version}
+}
+
+func (w *Watcher) bookmark(version string, end bool) observation {
+	switch {
+	case w.state.phase == streaming && end:
+		return observation{kind: initialEnd, version: version}
+	case w.state.phase == streaming:
+		return observation{kind: bookmarked}
+	case w.ordered && versions.Older(version, w.state.version):
+		return observation{kind: failed, err: fmt.Errorf("bookmark at resource version %s after %s: %w",
+			version, w.state.version, ErrOutOfOrder)}
+	}
+	if version != "" {
+		w.sink.Advance(version)
+	}
+	return observation{kind: bookmarked, version: version}
+}
+
+// serverError is the error in an error event. What is not a Status is described
+// by its type alone: it may be anything.
+func serverError(obj runtime.Object) error {
+	if status, ok := obj.(*metav1.Status); ok {
+		return withoutContents(apierrors.FromObject(status))
+	}
+	return &unusable{fmt.Errorf("an error event with a %T instead of a Status", obj)}
+}
+
+// isStatus reports whether obj is a Status that passes for an object (C32).
+func isStatus(obj runtime.Object) bool {
+	if _, ok := obj.(*metav1.Status); ok {
+		return true
+	}
+	kind := obj.GetObjectKind().GroupVersionKind()
+	return kind.Kind == "Status" && kind.GroupVersion() == metav1.Unversioned
+}
+
+func kindName(obj runtime.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return fmt.Sprintf("%T", obj)
+}
+
+func unusableContent(format string, args ...any) observation {
+	return observation{kind: failed, err: &unusable{fmt.Errorf(format, args...)}}
+}

@@ -1,0 +1,346 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// publishGrace is how long a complete list waits for its watch to be open
+	// before it is published all the same.
+	publishGrace = 2 * time.Second
+	// watchSlack is how much longer than it was asked to a server may keep a
+	// watch open before the watcher closes it itself (C4).
+	watchSlack = 10 * time.Second
+	// settled is how long a watch must have lasted for its end to be no failure
+	// in a row of failures.
+	settled = 10 * time.Second
+	// closeGrace is how long Run waits for a source that does not honour its
+	// context.
+	closeGrace = time.Second
+)
+
+// Watcher keeps a Sink in step with a Source. Make one with [New], and run it
+// once.
+type Watcher struct {
+	source Source
+	sink   Sink
+	opts   Options
+
+	relist chan struct{} // holds one request for a relist
+	wanted chan struct{} // holds one request for a proof
+	status statusBoard
+
+	// The rest belongs to the goroutine of Run.
+
+	state   state
+	ordered bool         // versions can be compared: not a fake
+	told    *observation // what the watcher has found out by itself, to be observed next
+
+	main   exchange       // the list, or the stream
+	side   exchange       // the list of a proof
+	peeks  []*peek        // the second watches of proofs
+	peeked chan glimpse   // what they bring
+	calls  sync.WaitGroup // goroutines that make requests
+
+	timer     *time.Timer
+	alarms    [alarms]time.Time
+	limit     time.Duration // what limitAlarm was set to
+	stageTime time.Duration // what stageAlarm was set to
+
+	heard      time.Time // when the server last gave a sign of life
+	begunAt    time.Time // when the list or WatchList was asked for
+	answeredAt time.Time // when the version was asked for that the proof under way goes by
+	auditNext  string    // continue token of the audit
+	provenAt   time.Time // the newest proof, or consistent set
+
+	retry    *backoff.ExponentialBackOff
+	progress bool // since the last reset of retry
+}
+
+// New returns a Watcher that is not running. It fails if source or sink is nil
+// or an option makes no sense.
+func New(source Source, sink Sink, opts Options) (*Watcher, error) {
+	if isNil(source) {
+		return nil, errors.New("source is nil")
+	}
+	if isNil(sink) {
+		return nil, errors.New("sink is nil")
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	opts = opts.withDefaults()
+	w := &Watcher{
+		source:  source,
+		sink:    sink,
+		opts:    opts,
+		relist:  make(chan struct{}, 1),
+		wanted:  make(chan struct{}, 1),
+		peeked:  make(chan glimpse),
+		ordered: true,
+		retry: backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(opts.MinBackoff),
+			backoff.WithMaxInterval(opts.MaxBackoff),
+			backoff.WithMultiplier(2),
+			backoff.WithMaxElapsedTime(0), // never give up
+		),
+	}
+	w.state.noWatchList = !supportsWatchList(source)
+	w.state.floor = opts.MinVersion
+	w.state.bounded = opts.MaxStaleness != 0
+	w.state.tight = opts.MaxStaleness != 0 && opts.MaxStaleness < 2*verdictTime
+	return w, nil
+}
+
+// isNil reports whether v is nil or a nil pointer in an interface.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// Relist asks for the whole set to be listed again. It does not wait; requests
+// that are not yet heard of count as one.
+func (w *Watcher) Relist() { post(w.relist) }
+
+// Prove asks for a proof of freshness as of a moment that is not before the
+// call. It does not wait; one proof serves all who ask before it begins.
+func (w *Watcher) Prove() { post(w.wanted) }
+
+func post(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run lists and watches until ctx ends, and then returns ctx's cause. It must be
+// called once only.
+func (w *Watcher) Run(ctx context.Context) error {
+	w.timer = time.NewTimer(0)
+	defer w.timer.Stop()
+	defer w.waitForCalls()
+	defer w.main.hangUp()
+	defer w.probe(ctx, dropProbe)
+
+	w.heard = time.Now() // from here on silence counts
+	w.alarms[silenceAlarm] = w.heard.Add(w.opts.MaxSilence)
+	first := move{state: w.state}
+	first.build()
+	w.state = first.state
+	w.carryOut(ctx, first.effects)
+	for {
+		o, ok := w.observe(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !ok {
+			continue
+		}
+		next, e := w.state.step(o, w.opts.Policy.Decide)
+		w.note(ctx, o)
+		w.state = next
+		w.carryOut(ctx, e)
+	}
+}
+
+// observe waits for the next thing to happen. It reports false if that turns out
+// to be nothing, and is not to be believed once ctx is over.
+func (w *Watcher) observe(ctx context.Context) (o observation, ok bool) {
+	if w.told != nil {
+		o, w.told = *w.told, nil
+		return o, true
+	}
+	w.wind()
+	select {
+	case <-ctx.Done():
+		return o, false
+	case <-w.relist:
+		return observation{kind: relistAsked}, true
+	case <-w.wanted:
+		return observation{kind: proofWanted}, true
+	case <-w.timer.C:
+		return w.ring()
+	case a := <-w.main.answers:
+		if ctx.Err() != nil {
+			a.discard()
+			return o, false
+		}
+		return w.answered(a), true
+	case e, open := <-w.main.events:
+		if ctx.Err() != nil {
+			return o, false
+		}
+		if open {
+			w.hear()
+		}
+		return w.event(e, open), true
+	case a := <-w.side.answers:
+		if ctx.Err() != nil {
+			a.discard()
+			return o, false
+		}
+		return w.probed(a), true
+	case g := <-w.peeked:
+		return w.glimpsed(g)
+	}
+}
+
+func (w *Watcher) timeUp() observation {
+	switch w.state.phase {
+	case waiting:
+		return observation{kind: waited}
+	case streaming:
+		return observation{kind: timedOut, err: &noAnswer{"WatchList without its end marker", w.limit}}
+	case watching:
+		return observation{kind: timedOut} // no failure: the watch's own time
+	default:
+		return observation{kind: timedOut, err: &noAnswer{w.state.phase.String(), w.limit}}
+	}
+}
+
+// carryOut does what a step wants done: first what readers must know, then what
+// the server is asked.
+func (w *Watcher) carryOut(ctx context.Context, e effects) {
+	if e.revoke.Revoke != "" || e.revoke.Drop {
+		w.sink.Revoke(e.revoke, e.cause)
+	}
+	if e.publish {
+		w.auditLater()
+		w.ready(w.begunAt, w.sink.Publish(w.state.version, w.begunAt))
+	}
+	if e.moved {
+		w.sink.Advance(w.state.version)
+	}
+	if e.answered {
+		w.answeredAt = w.side.askedAt
+	}
+	if e.proven {
+		w.ready(w.answeredAt, w.sink.Prove(w.answeredAt))
+	}
+	if e.unproven {
+		w.alarms[proofAlarm] = time.Now().Add(proofRetry(w.opts.MaxStaleness))
+	}
+	if e.heard {
+		w.hear()
+	}
+	if e.begin {
+		w.status.built.Store(0)
+		w.begunAt = time.Now()
+		w.sink.Begin()
+	}
+	if e.advance {
+		w.progress = true
+	}
+	w.probe(ctx, e.probe)
+	if e.stageTime != 0 {
+		w.stageTime = e.stageTime
+		w.alarms[stageAlarm] = time.Now().Add(e.stageTime)
+	}
+	switch {
+	case e.pause:
+		w.pause(e.soon, e.atLeast)
+		if e.reconnect && w.opts.Reconnect != nil {
+			w.opts.Reconnect()
+		}
+	case e.request != noRequest:
+		w.ask(ctx, e.request)
+		w.setLimit()
+	case e.publish, e.follow, e.extend:
+		w.setLimit()
+	}
+	if !e.advance && !e.extend {
+		w.report(e)
+	}
+}
+
+// ready takes note of a proof, and of what the sink said to it.
+func (w *Watcher) ready(asOf time.Time, wait time.Duration) {
+	w.status.built.Store(0)
+	w.hear()
+	w.provenAt = asOf
+	w.alarms[proofAlarm], w.alarms[clockAlarm] = time.Time{}, time.Time{}
+	if bound := w.opts.MaxStaleness; bound != 0 {
+		w.alarms[proofAlarm] = asOf.Add(proofInterval(bound))
+		w.alarms[clockAlarm] = w.nextLook()
+	}
+	if wait != 0 {
+		w.alarms[proofAlarm] = time.Now().Add(wait)
+	}
+}
+
+// hear takes note of a sign of life. The alarm finds out by itself when it
+// rings: it is not set again for every event.
+func (w *Watcher) hear() {
+	w.heard = time.Now()
+	w.status.heard.Store(w.heard.UnixNano())
+}
+
+// pause ends what is open and starts the wait before the next attempt. One that
+// is to come soon is only spread, so that many replicas do not come at once.
+func (w *Watcher) pause(soon bool, atLeast time.Duration) {
+	if w.progress || w.main.lasted(settled) {
+		w.retry.Reset()
+		w.progress = false
+	}
+	w.main.hangUp()
+	delay := rand.N(w.opts.MinBackoff/4 + 1)
+	if !soon {
+		delay = w.retry.NextBackOff()
+	}
+	w.limit = max(delay, atLeast)
+	w.alarms[limitAlarm] = time.Now().Add(w.limit)
+}
+
+// setLimit starts the clock for what the phase waits for.
+func (w *Watcher) setLimit() {
+	switch {
+	case w.state.phase == streaming:
+		// For as long as initial events come, but no longer than any watch.
+		w.limit = min(w.opts.InitialEventsTimeout, w.main.length+watchSlack-time.Since(w.main.askedAt))
+	case w.state.phase == watching:
+		w.limit = w.main.length + watchSlack - time.Since(w.main.askedAt)
+	case w.state.phase == opening && w.state.built:
+		w.limit = publishGrace
+	default:
+		w.limit = w.opts.RequestTimeout
+	}
+	w.alarms[limitAlarm] = time.Now().Add(w.limit)
+}
+
+// note takes a failure down, before anybody hears of what follows from it.
+func (w *Watcher) note(ctx context.Context, o observation) {
+	if o.err == nil || o.kind == silent || o.kind == stale {
+		return // the revocation says it
+	}
+	klog.FromContext(ctx).V(2).Info("Attempt failed", "phase", w.state.phase.String(), "err", o.err)
+	w.status.update(func(s *Status) {
+		s.Failures++
+		s.LastError, s.LastErrorAt = o.err, time.Now()
+	})
+}
+
+// waitForCalls waits for the requests that were under way when ctx ended.
+func (w *Watcher) waitForCalls() {
+	done := make(chan struct{})
+	go func() {
+		w.calls.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

@@ -108,7 +108,9 @@ func Default(o Observation) Decision {
 //   - recovery is never less than Default's, since less could not bring the
 //     store up to date;
 //   - what Default drops is dropped: rights that were withdrawn are not served
-//     from memory.
+//     from memory;
+//   - what is dropped is not vouched for: the token ends, if no other reason is
+//     given because the program has [Requested] it, and the set is listed again.
 func (p Policy) Decide(o Observation) Decision {
 	least := Default(o)
 	if p == nil {
@@ -124,5 +126,11 @@ func (p Policy) Decide(o Observation) Decision {
 	}
 	d.Recovery = max(d.Recovery, least.Recovery)
 	d.Drop = d.Drop || least.Drop
+	if d.Drop {
+		d.Recovery = ListAll
+		if d.Revoke == "" {
+			d.Revoke = Requested
+		}
+	}
 	return d
 }

@@ -30,6 +30,8 @@
 //     token are already over.
 //   - A store becomes ready together with a complete set, in one step. Nobody sees
 //     a part of a set, or an empty store, as ready.
+//   - Tokens that do not last make the next ones wait, up to 30 seconds, so that
+//     what depends on the store does not start over all the time.
 //   - Between two reads under one token, generations stay the same and resource
 //     versions only grow; the second read reflects all that the first did.
 //     Between two tokens, resource versions only grow unless the server was
@@ -41,9 +43,24 @@
 //   - When the context of [Store.Run] ends, blocked readers return at once, and
 //     when Run returns no goroutine of the store is left.
 //
+// # How fresh a read is
+//
+// A ready store follows its watch. That the watch lives and brings everything is
+// shown by proofs of freshness, small requests to the server beside it. By
+// default one is made when the watch has been silent for longer than it should
+// be, and when it resumes after trouble, so that a stuck one is found in about 80
+// seconds. With [Options].MaxStaleness proofs are made as often as the bound
+// needs, and a read that succeeds at time t includes everything committed at t
+// minus the bound: that is checked in the read itself, on the monotonic and on
+// the wall clock.
+//
 // # What is not promised
 //
-// Without further settings a ready store follows its watch: it is as old as the
-// server's watch is late. A watch that is silent because it is stuck is not yet
-// told from a quiet one.
+//   - The bound is as good as the server's consistent reads: one that answers
+//     them from an old state cannot be caught.
+//   - A server that was restored from a backup, and has overtaken the store's
+//     version before the next proof, cannot be told by its versions. An audit
+//     finds it.
+//   - Where there are no resource versions nothing can be proven, and a store
+//     with a bound does not stay ready. Its status says so.
 package safestore

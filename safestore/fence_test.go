@@ -20,6 +20,7 @@ import (
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
 // The tests of this file are named by the anomaly that they forbid. Those that
@@ -163,6 +164,35 @@ func TestNoEmptyReadWhenDataIsDropped(t *testing.T) {
 			r.revokeFor(invalidation.NotAllowed, nil)
 		}
 	})
+}
+
+// The same for readers that are woken by readiness and come too late: they go on
+// waiting, and do not take what is there by then.
+func TestNoEmptyReadWhenWokenTooLate(t *testing.T) {
+	r := newRig(t)
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for {
+				list, err := r.List(t.Context())
+				if errors.Is(err, invalidation.Closed) {
+					return
+				}
+				if err != nil || len(list) != 1 {
+					t.Errorf("%d objects of 1, %v", len(list), err)
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	for i := range 1000 {
+		r.publishSet(t, strconv.Itoa(i+1), mapOf("A", "a", "1"))
+		runtime.Gosched()
+		r.revokeFor(invalidation.NotAllowed, nil)
+	}
+	r.close(errTest)
+	wg.Wait()
 }
 
 // Revived token: what was begun under a revoked token makes no later one ready.
@@ -343,11 +373,15 @@ func TestNoUnexplainedEnd(t *testing.T) {
 	} {
 		r := newRig(t)
 		r.publishSet(t, "1", mapOf("A", "a", "1"))
+		tok := r.Token()
 		var wg sync.WaitGroup
 		for range 3000 {
 			wg.Add(1)
-			context.AfterFunc(r.Token().Context(), func() {
+			context.AfterFunc(tok.Context(), func() {
 				defer wg.Done()
+				if reason != invalidation.Closed && r.Token() == tok {
+					t.Errorf("ended for %s, and no token follows", reason)
+				}
 				_, err := r.Snapshot()
 				if !errors.Is(err, reason) || !errors.Is(err, errTest) {
 					t.Errorf("ended for %s, and the error is %v", reason, err)
@@ -481,6 +515,45 @@ func TestNoDataOnceARefusalIsKnown(t *testing.T) {
 	})
 }
 
+// Refusal that is not explained: a reader that finds the data gone is told why,
+// also in the moment before the token ends.
+func TestNoUnexplainedRefusal(t *testing.T) {
+	for range 300 {
+		r := newRig(t)
+		r.publishSet(t, "1", mapOf("A", "a", "1"))
+		while(func() {
+			if _, err := r.Snapshot(); err != nil && !errors.Is(err, invalidation.Forbidden) {
+				t.Errorf("the server has refused, and the error is %v", err)
+			}
+		}, func() { r.revokeFor(invalidation.NotAllowed, errTest) })
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A proof is about a set: where the data was dropped there is none to prove. Here
+// the refusal comes while a new set waits for its token, for damping, and is no
+// news, since a refusal ended the token before.
+func TestNoProofOfDroppedData(t *testing.T) {
+	r := newRig(t)
+	r.publishSet(t, "1", mapOf("A", "a", "1"))
+	r.revokeFor(invalidation.NotAllowed, errTest)
+	r.Begin()
+	require.NoError(t, r.Build(watch.Added, mapOf("A", "a", "1")))
+	r.mu.Lock()
+	r.damping.until = time.Now().Add(time.Hour)
+	r.mu.Unlock()
+	require.NotZero(t, r.Publish("2", watcher.Proof{AsOf: time.Now()}))
+	r.revokeFor(invalidation.NotAllowed, errTest)
+	r.undamp()
+	r.Prove(watcher.Proof{AsOf: time.Now()})
+	s, err := r.Snapshot()
+	assert.Nil(t, s)
+	assert.ErrorIs(t, err, ErrNotReady)
+	assert.Equal(t, token.Pending, r.Token().State())
+}
+
 // C34: half-filled set. 10,000 objects are listed again in pages, each with a
 // new version; readers see all old or all new.
 func TestC34NoHalfFilledSet(t *testing.T) {
@@ -595,7 +668,7 @@ func TestNoRevocationByALateReader(t *testing.T) {
 		tok := r.Token()
 		loaded := r.current.Load()
 		time.Sleep(11 * time.Second)
-		r.Prove(time.Now()) // between the reader's load and its look at the age
+		r.Prove(watcher.Proof{AsOf: time.Now()}) // between the reader's load and its look at the age
 		r.revokeStale(loaded)
 		assert.Equal(t, token.Ready, tok.State(), "the store was proven a moment ago")
 	})

@@ -132,6 +132,7 @@ func (h *history) watch(rnd *rand.Rand, turns *atomic.Int64) {
 	}()
 	const eraSize = 10_000
 	w := wroteState{}
+	counted := uint64(0)
 	set := map[types.NamespacedName]*Map{}
 	version := 1_000_000
 	write := func() string {
@@ -161,7 +162,10 @@ func (h *history) watch(rnd *rand.Rand, turns *atomic.Int64) {
 			}
 		}
 		h.put(h.t, write())
-		if h.current.Load().token.WasReady() { // perhaps no longer
+		// Perhaps it is over by now. A token that was kept through the list, and
+		// revoked meanwhile, was counted with its own.
+		if tok := h.current.Load().token; tok.WasReady() && tok.Generation() > counted {
+			counted = tok.Generation()
 			turns.Add(1)
 		}
 	}

@@ -292,3 +292,32 @@ func TestNilHooks(t *testing.T) {
 	assert.Panics(t, func() { s.OnReady(nil) })
 	assert.Panics(t, func() { s.OnRevoke(nil) })
 }
+
+// A policy that drops the data and keeps the token would leave readers with a
+// ready token and nothing to read: one follows from the other.
+func TestPolicyCannotDropWhatIsServed(t *testing.T) {
+	policy := invalidation.Policy(func(o invalidation.Observation) invalidation.Decision {
+		d := invalidation.Default(o)
+		d.Drop = d.Drop || o.Seen == invalidation.StreamBroken
+		return d
+	})
+	d := policy.Decide(invalidation.Observation{Seen: invalidation.StreamBroken})
+	require.Equal(t, d.Drop, d.Revoke != "", "what is dropped is not vouched for, and what is vouched for is not dropped: %+v", d)
+
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOf(mapList("1", mapOf("A", "a", "1")))
+		s, err := New[*Map](source, Options{Watch: watcher.Options{Policy: policy}})
+		require.NoError(t, err)
+		stop := start(t, s)
+		defer stop(nil)
+		readyToken(t, s)
+		source.events <- watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Code: 500}}
+		synctest.Wait()
+		for name, read := range blockingReads {
+			err := read(s, over())
+			assert.True(t, err == nil || errors.Is(err, ErrNotReady), "%s: %v", name, err)
+		}
+		stale, _ := s.Stale()
+		assert.Equal(t, d.Drop, stale == nil)
+	})
+}

@@ -370,7 +370,7 @@ func (r *modelRun) prove() {
 	time.Sleep(time.Duration(r.rnd.IntN(100)) * time.Millisecond)
 	r.note("prove")
 	r.undamp()
-	same(r, 0, r.Prove(asOf), "wait")
+	same(r, 0, r.Prove(watcher.Proof{AsOf: asOf}), "wait")
 	m.proven = asOf
 	if m.unproven && !m.closed {
 		m.under = m.generation

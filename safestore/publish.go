@@ -33,12 +33,12 @@ import (
 //
 // If the token cannot be granted yet, because the set is older than the bound or
 // for damping, publish returns after how long a proof is wanted.
-func (s *Store[T]) publish(named *token.Token, set objects[T], version string, asOf time.Time) (wait time.Duration) {
+func (s *Store[T]) publish(named *token.Token, set objects[T], version string, proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := *s.current.Load()
 	next.token, next.objects, next.version, next.complete = named, set, version, true
-	next.at, next.proven = time.Now(), asOf
+	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
 		s.succeedLocked(named, &next)
 		return 0
@@ -50,14 +50,13 @@ func (s *Store[T]) publish(named *token.Token, set objects[T], version string, a
 	return s.grantLocked(named)
 }
 
-// prove takes note that the current set holds all that was committed at asOf, and
-// grants the current token if that is all it needed. It returns what publish
-// does.
-func (s *Store[T]) prove(asOf time.Time) (wait time.Duration) {
+// prove takes note of a proof of the current set, and grants the current token if
+// that is all it needed. It returns what publish does.
+func (s *Store[T]) prove(proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := *s.current.Load()
-	next.proven = asOf
+	next.proof = proof
 	current := s.tokens.Current()
 	grant := s.unproven != nil && s.unproven == current
 	if grant {
@@ -167,7 +166,7 @@ func (s *Store[T]) revokeLocked(current *token.Token, reason invalidation.Reason
 func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 	s.mu.Lock()
 	if s.current.Load() == snapshot && snapshot.token == s.tokens.Current() && snapshot.token.State() == token.Ready {
-		cause := &staleError{bound: s.bound, age: watcher.Age(snapshot.proven, time.Now())}
+		cause := &staleError{bound: s.bound, age: watcher.Age(snapshot.proof.AsOf, time.Now())}
 		s.revokeLocked(snapshot.token, invalidation.Stale, cause, true)
 	}
 	s.mu.Unlock()
@@ -221,5 +220,5 @@ func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
 // fresh reports whether the newest proof of a snapshot is young enough to read
 // it.
 func (s *Store[T]) fresh(snapshot *Snapshot[T]) bool {
-	return s.bound == 0 || watcher.Age(snapshot.proven, time.Now()) <= s.bound
+	return s.bound == 0 || watcher.Age(snapshot.proof.AsOf, time.Now()) <= s.bound
 }

@@ -59,7 +59,7 @@ func (s *Store[T]) Stale() (*Snapshot[T], time.Duration) {
 	if !snapshot.complete {
 		return nil, 0
 	}
-	return snapshot, watcher.Age(snapshot.proven, time.Now())
+	return snapshot, watcher.Age(snapshot.proof.AsOf, time.Now())
 }
 
 // WaitReady waits until the store is ready and returns the token, following

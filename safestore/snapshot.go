@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
 // Snapshot is a complete, consistent view of all objects at one resource
@@ -22,9 +23,9 @@ type Snapshot[T Object] struct {
 	token    *token.Token
 	objects  objects[T]
 	version  string
-	at       time.Time // when the server last brought it forward
-	proven   time.Time // newest moment as of which it is known to hold all
-	complete bool      // false before the first set, and when data was dropped
+	at       time.Time     // when the server last brought it forward
+	proof    watcher.Proof // newest one that it holds all there was
+	complete bool          // false before the first set, and when data was dropped
 	resource schema.GroupResource
 }
 
@@ -40,7 +41,7 @@ func (s *Snapshot[T]) ResourceVersion() string { return s.version }
 // Proven returns the newest moment as of which the snapshot is known to hold
 // everything that the server had committed. It is later for snapshots taken
 // later, and does not move for one that is kept.
-func (s *Snapshot[T]) Proven() time.Time { return s.proven }
+func (s *Snapshot[T]) Proven() time.Time { return s.proof.AsOf }
 
 // Len returns the number of objects.
 func (s *Snapshot[T]) Len() int { return s.objects.count }

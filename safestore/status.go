@@ -48,7 +48,7 @@ func (s *Store[T]) Status() Status {
 		Objects:         snapshot.Len(),
 		ResourceVersion: snapshot.version,
 		Updated:         snapshot.at,
-		Proven:          snapshot.proven,
+		Proven:          snapshot.proof.AsOf,
 		Damped:          damped,
 		Watch:           s.watcher.Status(),
 	}

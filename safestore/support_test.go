@@ -55,7 +55,7 @@ func newRig(t testing.TB) *rig {
 func (r *rig) put(t testing.TB, version string) {
 	t.Helper()
 	r.undamp()
-	if wait := r.Publish(version, time.Now()); wait != 0 {
+	if wait := r.Publish(version, watcher.Proof{AsOf: time.Now()}); wait != 0 {
 		t.Errorf("Publish wants to wait %v", wait)
 	}
 }

@@ -3,7 +3,6 @@ package safestore
 import (
 	"context"
 	"errors"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,9 +17,8 @@ import (
 // those of [Store.WaitReady]. From a server without resource versions no proof can
 // be had, and Sync waits until ctx ends.
 func (s *Store[T]) Sync(ctx context.Context) error {
-	called := time.Now()
-	s.watcher.Prove()
-	return s.waitUntil(ctx, func(snapshot *Snapshot[T]) bool { return !snapshot.proven.Before(called) })
+	number := s.watcher.Prove()
+	return s.waitUntil(ctx, func(snapshot *Snapshot[T]) bool { return snapshot.proof.Number >= number })
 }
 
 // WaitFor waits until reads of this store reflect the given object as the server

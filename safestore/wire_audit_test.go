@@ -29,7 +29,7 @@ func TestC52AuditFindsWhatTheServersCacheLost(t *testing.T) {
 				first := w.ready()
 				w.Break(wiretest.All, wiretest.Forget(1, lost))
 				w.End()
-				after(time.Second)
+				after(5 * time.Second) // the watch is open again
 				switch lost {
 				case watch.Added:
 					w.maps.Set(configMap("new", "1"))
@@ -89,7 +89,7 @@ func TestAuditSource(t *testing.T) {
 		first := w.ready()
 		w.Break(wiretest.All, wiretest.Forget(1, watch.Modified))
 		w.End()
-		after(time.Second)
+		after(5 * time.Second) // the watch is open again
 		w.maps.Set(configMap("a", "2"))
 		w.over(first, invalidation.Diverged, 0, time.Minute+5*time.Second)
 	})

@@ -23,7 +23,7 @@ func TestBoundedRegister(t *testing.T) {
 	if f := flag.Lookup("seed"); f != nil && f.Value.String() != "0" { // the flag of model_test.go
 		seeds = append(seeds, f.Value.(flag.Getter).Get().(uint64))
 	} else {
-		runs := 300
+		runs := 100
 		if testing.Short() {
 			runs = 30
 		}

@@ -104,7 +104,12 @@ func TestC9NoMarker(t *testing.T) {
 					assert.Zero(t, w.count(wiretest.Lists))
 					return
 				}
-				assert.NotEmpty(t, refused, "the status says why")
+				tries := 1
+				if name == "b: closed at once" {
+					tries = 2 // once may have been the network's doing
+				} else {
+					assert.NotEmpty(t, refused, "the status says why")
+				}
 
 				// The choice is remembered.
 				w.maps.Set(configMap("later", "1"))
@@ -113,7 +118,8 @@ func TestC9NoMarker(t *testing.T) {
 				synctest.Wait()
 				w.readyAfter(0, 2*time.Second)
 				w.same()
-				assert.Equal(t, 1, w.count(wiretest.Initial))
+				assert.Equal(t, tries, w.count(wiretest.Initial))
+				assert.NotEmpty(t, w.store.Status().Watch.WatchListRefused)
 			})
 		})
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kube-safestore/kube-safestore/internal/versions"
@@ -24,9 +26,10 @@ type writer[T Object] struct {
 	// token is the one that the watcher means: the current one when it last
 	// began, published or revoked.
 	token    *token.Token
-	building *builder[T] // the next set, nil if none is built
-	audit    *audit      // under way, nil if none is
-	rewound  bool        // since the last set: its versions may be used again for something else
+	building *builder[T]             // the next set, nil if none is built
+	audit    *audit                  // under way, nil if none is
+	kind     schema.GroupVersionKind // of the objects of an untyped source, once one was seen
+	rewound  bool                    // since the last set: its versions may be used again for something else
 }
 
 var _ watcher.Sink = (*writer[Object])(nil)
@@ -35,6 +38,7 @@ var _ watcher.Sink = (*writer[Object])(nil)
 func (w *writer[T]) Begin() {
 	w.token = w.store.tokens.Current()
 	w.building = objects[T]{}.edit()
+	w.kind = schema.GroupVersionKind{}
 }
 
 // Build implements watcher.Sink. An object that the store has already, same UID
@@ -57,17 +61,17 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 }
 
 // Publish implements watcher.Sink.
-func (w *writer[T]) Publish(version string, asOf time.Time) (wait time.Duration) {
+func (w *writer[T]) Publish(version string, proof watcher.Proof) (wait time.Duration) {
 	set := w.building.objects()
 	w.building, w.rewound = nil, false
-	wait = w.store.publish(w.token, set, version, asOf)
+	wait = w.store.publish(w.token, set, version, proof)
 	w.token = w.store.tokens.Current()
 	return wait
 }
 
 // Prove implements watcher.Sink.
-func (w *writer[T]) Prove(asOf time.Time) (wait time.Duration) {
-	wait = w.store.prove(asOf)
+func (w *writer[T]) Prove(proof watcher.Proof) (wait time.Duration) {
+	wait = w.store.prove(proof)
 	w.token = w.store.tokens.Current()
 	return wait
 }
@@ -150,6 +154,16 @@ func (w *writer[T]) object(received runtime.Object) (T, error) {
 		return obj, fmt.Errorf("%s: the store holds %s", describe(received), typeName[T]())
 	case obj.GetName() == "":
 		return obj, fmt.Errorf("%s: it has no name", describe(received))
+	}
+	// Any object is Unstructured: there the kind is the type.
+	if _, untyped := received.(*unstructured.Unstructured); untyped {
+		kind := received.GetObjectKind().GroupVersionKind()
+		if w.kind.Empty() {
+			w.kind = kind
+		}
+		if kind != w.kind {
+			return obj, fmt.Errorf("%s is of kind %v: the others are of kind %v", describe(received), kind, w.kind)
+		}
 	}
 	return obj, nil
 }

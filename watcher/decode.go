@@ -8,27 +8,49 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// clientWatchDecoding is how client-go marks the errors of its stream decoder.
+const clientWatchDecoding metav1.CauseType = "ClientWatchDecoding"
+
 // isUndecodable reports whether err comes from decoding an answer or an event.
 func isUndecodable(err error) bool {
+	if apierrors.HasStatusCause(err, clientWatchDecoding) {
+		// client-go says this of whatever ends a stream, also of a connection that
+		// was lost ("http2: client connection lost"). Only the text tells.
+		return undecoded.MatchString(err.Error())
+	}
 	var jsonType *json.UnmarshalTypeError
-	return apierrors.HasStatusCause(err, "ClientWatchDecoding") || // client-go's stream decoder
-		errors.As(err, &jsonType) ||
+	return errors.As(err, &jsonType) ||
 		runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) ||
 		runtime.IsStrictDecodingError(err) ||
 		strings.HasPrefix(err.Error(), "proto: ")
 }
 
+// undecoded is how client-go and apimachinery begin to say that a frame came
+// through whole and cannot be decoded.
+var undecoded = regexp.MustCompile(
+	`unable to decode watch event|unable to decode to metav1|got invalid watch event type|cannot unmarshal|is missing in '`)
+
 // withoutContents returns err, or, if it comes from decoding, an error that says
 // what can be said without showing what was decoded: it may have been a Secret.
 func withoutContents(err error) error {
-	if err == nil || !isUndecodable(err) {
+	switch {
+	case err == nil:
+		return nil
+	case !isUndecodable(err) && apierrors.HasStatusCause(err, clientWatchDecoding):
+		return fmt.Errorf("the watch was broken off: %s", connection.FindString(err.Error()))
+	case !isUndecodable(err):
 		return err
 	}
 	return &unusable{fmt.Errorf("something received cannot be decoded: %s", complaint(err.Error()))}
 }
+
+// connection is what is said of a lost connection, up to where it might quote
+// anything.
+var connection = regexp.MustCompile(`(?:http2?|net/http|stream error|read|write|unexpected EOF)\b[\w :/.,;>\[\]-]*|$`)
 
 // complaint finds what a decoding error complains of, in its text: there is
 // nothing else of one that comes through a stream. What does not have a known form

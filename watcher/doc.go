@@ -3,7 +3,8 @@
 //
 // It is its own state machine over client-go's ListerWatcherWithContext, because
 // the cache above it must be told what client-go's Reflector keeps to itself:
-// that a request is refused, that a stream ended and resumed, that a list began.
+// that a request is refused, that a stream ended and resumed, that a list began,
+// that a stream is stuck.
 // Everything around the protocol is client-go's: typed clients and decoding,
 // watch.Interface, API errors, the WatchListClient feature gate.
 //
@@ -16,6 +17,9 @@
 //     invalidation.
 //  4. watcher.go carries the effects out, on the Sink and on the server.
 //
+// Beside it, proof.go is the second half of the machine, for proofs of freshness
+// and audits, and probe.go makes their requests; alarm.go is the clock of both.
+//
 // Initial sets come by WatchList where the server has it, else by pages of a
 // LIST; either is a consistent read, so that no replica of the server can answer
 // with an old state (C30). A watch that ends is resumed from its last resource
@@ -25,8 +29,8 @@
 // # Concurrency
 //
 //   - A Sink is called from one goroutine, the one in [Watcher.Run].
-//   - [Watcher.Relist] and [Watcher.Status] may be called from any goroutine, at
-//     any time.
+//   - [Watcher.Relist], [Watcher.Prove] and [Watcher.Status] may be called from any
+//     goroutine, at any time.
 //   - Every request is made under a context derived from the one given to Run.
 //     When that ends, Run stops the open watch and returns as soon as its
 //     requests have; a source that ignores its context is left behind after a

@@ -19,6 +19,7 @@ var ErrOutOfOrder = errors.New("older than what was seen before")
 
 var (
 	errBrief       = errors.New("the watch ended three times within a second and with nothing in it")
+	errDropped     = errors.New("the request for a watch was not answered")
 	errNoMarker    = errors.New("the WatchList ended without its end marker")
 	errRestarted   = errors.New("the pages of the list are of different resource versions")
 	errUnversioned = errors.New("the server gives no resource version to resume from")

@@ -44,7 +44,7 @@ func (x *exchange) ask(ctx context.Context, calls *sync.WaitGroup, call func(con
 	x.cancel, x.answers, x.askedAt = cancel, answers, time.Now()
 	calls.Go(func() {
 		a := call(ctx)
-		if a.err == nil && a.list == nil && a.stream == nil {
+		if a.err == nil && isNil(a.list) && isNil(a.stream) {
 			a.err = &unusable{errNothing}
 		}
 		select {

@@ -50,6 +50,7 @@ type state struct {
 	restarts    int    // begun again because a continue token did not last (C31)
 
 	live        bool   // the WatchList has brought what is no initial event
+	unmarked    int    // WatchLists in a row that ended without their marker
 	noWatchList bool   // WatchList does not work here, for reasons that will not go away
 	why         string // noWatchList, in words
 	listOnce    bool   // the server failed over a WatchList: the next set comes by LIST
@@ -109,6 +110,10 @@ const (
 // pages. Then everything is asked for in one.
 const maxRestarts = 2
 
+// maxUnmarked is how many WatchLists in a row may end without their marker before
+// no other is asked for.
+const maxUnmarked = 2
+
 // maxBriefs and maxFaults are how many watches in a row may end at once, or with
 // a fault of the server, before the version they were opened from is given up
 // (C32).
@@ -158,13 +163,22 @@ func (s state) step(o observation, decide func(invalidation.Observation) invalid
 			m.live = s.live || o.live
 			m.extend = !m.live
 		case initialEnd:
+			m.unmarked = 0
 			m.complete(o.version)
 			if m.built {
 				m.publish()
 				m.follow()
 			}
 		case streamEnded:
-			m.withoutWatchList(errNoMarker)
+			// This server's way (C9), or cut on the way: client-go does not say. At once
+			// and for the first time, it is believed to have been cut.
+			m.unmarked++
+			if !o.long && m.unmarked < maxUnmarked {
+				m.listOnce = true
+				m.build()
+			} else {
+				m.withoutWatchList(errNoMarker)
+			}
 		case timedOut:
 			m.withoutWatchList(o.err)
 		case failed:
@@ -363,10 +377,14 @@ func (m *move) advance(version string) {
 // closing at once and with nothing in it, again and again, is how some servers
 // say that the version is gone (C32).
 func (m *move) ended(o observation) {
-	if !o.brief {
+	if !o.brief && !o.dropped {
 		m.briefs = 0
 		m.timely = o.timely
 		m.reopen(nil)
+		return
+	}
+	if o.dropped {
+		m.reopen(errDropped)
 		return
 	}
 	m.briefs++

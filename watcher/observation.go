@@ -16,6 +16,11 @@ type observation struct {
 	// brief says, for streamEnded, that the watch lived for less than a second
 	// and brought nothing (C32).
 	brief bool
+	// dropped says, for streamEnded, that it was over as soon as it was open, long
+	// after it was asked for: what client-go makes of requests that are not answered.
+	dropped bool
+	// long says, for streamEnded, that the watch had lived for a second or more.
+	long bool
 	// timely says, for streamEnded, that the watch had lived as long as it was
 	// asked for.
 	timely bool

@@ -22,6 +22,7 @@ const maxPeeks = 8
 func (w *Watcher) probe(ctx context.Context, p probe) {
 	switch p {
 	case askLatest:
+		w.asked = w.number()
 		if !w.ordered { // a fake has no delays
 			w.told = &observation{kind: proofListed, version: w.state.version}
 			return
@@ -33,8 +34,8 @@ func (w *Watcher) probe(ctx context.Context, p probe) {
 		}
 	case askAudit:
 		w.sink.BeginAudit()
+		w.goesBy = w.number()
 		w.askAuditPage(ctx, "")
-		w.answeredAt = w.side.askedAt
 	case askAuditPage:
 		w.askAuditPage(ctx, w.auditNext)
 	case compare:
@@ -121,7 +122,7 @@ func (w *Watcher) openPeek(ctx context.Context) {
 			}
 		}
 		a := call(ctx)
-		if a.err == nil && a.stream == nil {
+		if a.err == nil && isNil(a.stream) {
 			a.err = &unusable{errNothing}
 		}
 		if a.err != nil {

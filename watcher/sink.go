@@ -10,6 +10,14 @@ import (
 	"github.com/kube-safestore/kube-safestore/invalidation"
 )
 
+// Proof says that a set holds everything the server had committed at a moment.
+type Proof struct {
+	// AsOf is that moment: when the proof, or the set itself, was asked for.
+	AsOf time.Time
+	// Number grows with each proof or set that is asked for. See [Watcher.Prove].
+	Number uint64
+}
+
 // Sink is the writing side of a store. All its methods are called from the
 // goroutine of [Watcher.Run], in the order in which things were seen.
 type Sink interface {
@@ -21,13 +29,11 @@ type Sink interface {
 	// the set cannot become complete.
 	Build(event watch.EventType, obj runtime.Object) error
 	// Publish makes the set being built the current one: it is complete at that
-	// resource version, which holds all that the server had committed at the time
-	// asOf. If it would rather not be ready yet, it returns how long it wants to
-	// wait for a proof.
-	Publish(version string, asOf time.Time) (wait time.Duration)
-	// Prove says that the current set holds all that the server had committed at
-	// the time asOf. It returns what Publish does.
-	Prove(asOf time.Time) (wait time.Duration)
+	// resource version, and its own proof. If the sink would rather not be ready
+	// yet, it returns how long it wants to wait for another proof.
+	Publish(version string, proof Proof) (wait time.Duration)
+	// Prove brings a proof of the current set. It returns what Publish does.
+	Prove(proof Proof) (wait time.Duration)
 
 	// Apply changes the current set by one event: Added, Modified or Deleted. It
 	// fails with [ErrOutOfOrder] for an event from before what the set reflects,

@@ -85,11 +85,7 @@ func (w *Watcher) build(event watch.EventType, obj runtime.Object) error {
 func (w *Watcher) event(e watch.Event, ok bool) observation {
 	if !ok {
 		w.main.stream, w.main.events = nil, nil
-		return observation{
-			kind:   streamEnded,
-			brief:  w.main.silent && time.Since(w.main.askedAt) < briefWatch,
-			timely: w.main.lasted(w.main.length * 9 / 10),
-		}
+		return w.ended()
 	}
 	w.main.silent = false
 	if e.Type == watch.Error {
@@ -132,12 +128,28 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 	return observation{kind: changed, version: version}
 }
 
+// ended tells how the stream ended, which its server does not say.
+func (w *Watcher) ended() observation {
+	asked := time.Since(w.main.askedAt)
+	o := observation{
+		kind:   streamEnded,
+		timely: asked >= w.main.length*9/10,
+		long:   w.main.lasted(briefWatch),
+	}
+	if w.main.silent && !o.long && !o.timely {
+		o.brief = asked < briefWatch
+		o.dropped = !o.brief
+	}
+	return o
+}
+
 func (w *Watcher) bookmark(version string, end bool) observation {
 	switch {
 	case w.state.phase == streaming && end:
 		return observation{kind: initialEnd, version: version}
 	case w.state.phase == streaming:
-		return observation{kind: bookmarked}
+		// No other is sent before the marker by a server that will send one.
+		return observation{kind: bookmarked, live: true}
 	case w.ordered && versions.Older(version, w.state.version):
 		return observation{kind: failed, err: fmt.Errorf("bookmark at resource version %s after %s: %w",
 			version, w.state.version, ErrOutOfOrder)}

@@ -3,9 +3,11 @@ package watcher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -38,6 +40,8 @@ type Watcher struct {
 	wanted chan struct{} // holds one request for a proof
 	status statusBoard
 
+	numbers atomic.Uint64 // of the newest proof or set that was asked for
+
 	// The rest belongs to the goroutine of Run.
 
 	state   state
@@ -55,11 +59,12 @@ type Watcher struct {
 	limit     time.Duration // what limitAlarm was set to
 	stageTime time.Duration // what stageAlarm was set to
 
-	heard      time.Time // when the server last gave a sign of life
-	begunAt    time.Time // when the list or WatchList was asked for
-	answeredAt time.Time // when the version was asked for that the proof under way goes by
-	auditNext  string    // continue token of the audit
-	provenAt   time.Time // the newest proof, or consistent set
+	heard     time.Time // when the server last gave a sign of life
+	begun     Proof     // the list or WatchList under way, or that the set came by
+	asked     Proof     // the question for the server's version
+	goesBy    Proof     // what the proof under way goes by
+	auditNext string    // continue token of the audit
+	provenAt  time.Time // the newest proof, or consistent set
 
 	retry    *backoff.ExponentialBackOff
 	progress bool // since the last reset of retry
@@ -114,8 +119,16 @@ func isNil(v any) bool {
 func (w *Watcher) Relist() { post(w.relist) }
 
 // Prove asks for a proof of freshness as of a moment that is not before the
-// call. It does not wait; one proof serves all who ask before it begins.
-func (w *Watcher) Prove() { post(w.wanted) }
+// call, and returns the number that such a proof has at least. It does not wait;
+// one proof serves all who ask before it begins.
+func (w *Watcher) Prove() (number uint64) {
+	number = w.numbers.Load() + 1
+	post(w.wanted)
+	return number
+}
+
+// number begins a proof: what was committed before is what it will show.
+func (w *Watcher) number() Proof { return Proof{AsOf: time.Now(), Number: w.numbers.Add(1)} }
 
 func post(c chan struct{}) {
 	select {
@@ -201,7 +214,7 @@ func (w *Watcher) timeUp() observation {
 	case waiting:
 		return observation{kind: waited}
 	case streaming:
-		return observation{kind: timedOut, err: &noAnswer{"WatchList without its end marker", w.limit}}
+		return observation{kind: timedOut, err: fmt.Errorf("%w: given up after %v", errNoMarker, time.Since(w.main.askedAt).Round(time.Second))}
 	case watching:
 		return observation{kind: timedOut} // no failure: the watch's own time
 	default:
@@ -217,16 +230,16 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	}
 	if e.publish {
 		w.auditLater()
-		w.ready(w.begunAt, w.sink.Publish(w.state.version, w.begunAt))
+		w.ready(w.begun.AsOf, w.sink.Publish(w.state.version, w.begun))
 	}
 	if e.moved {
 		w.sink.Advance(w.state.version)
 	}
 	if e.answered {
-		w.answeredAt = w.side.askedAt
+		w.goesBy = w.asked
 	}
 	if e.proven {
-		w.ready(w.answeredAt, w.sink.Prove(w.answeredAt))
+		w.ready(w.goesBy.AsOf, w.sink.Prove(w.goesBy))
 	}
 	if e.unproven {
 		w.alarms[proofAlarm] = time.Now().Add(proofRetry(w.opts.MaxStaleness))
@@ -236,7 +249,7 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	}
 	if e.begin {
 		w.status.built.Store(0)
-		w.begunAt = time.Now()
+		w.begun = w.number()
 		w.sink.Begin()
 	}
 	if e.advance {

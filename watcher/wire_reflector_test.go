@@ -270,6 +270,21 @@ func TestC50SinkRefuses(t *testing.T) {
 	})
 }
 
+// A frame that is garbled on the way is no bad object: the watch resumes before it.
+func TestGarbledFrame(t *testing.T) {
+	onWire(t, watcher.Options{}, func(t *testing.T, r *rig) {
+		r.put("a")
+		r.start()
+		r.said()
+		r.Send([]byte("garbage\n"))
+		assert.Empty(t, r.said())
+		assert.Error(t, r.watch.Status().LastError)
+		after(2 * time.Second)
+		r.put("b")
+		assert.Equal(t, []string{"ADDED b"}, r.said())
+	})
+}
+
 // What is no object is not shown to the sink, and not passed over. A dynamic client
 // takes any JSON for an object.
 func TestNotObjects(t *testing.T) {
@@ -281,7 +296,6 @@ func TestNotObjects(t *testing.T) {
 		"no metadata":    wiretest.Frame(watch.Added, map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{}}),
 		"no kind":        wiretest.Frame(watch.Added, map[string]any{"metadata": map[string]any{"name": "a"}}),
 		"no object":      []byte(`{"type":"ADDED"}` + "\n"),
-		"garbage":        []byte("garbage\n"),
 		"error, no kind": wiretest.Frame(watch.Error, map[string]any{"code": 410}),
 	} {
 		for _, client := range []string{"typed", "dynamic"} {

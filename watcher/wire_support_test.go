@@ -69,7 +69,7 @@ func (r *record) change(set map[string]string, event watch.EventType, obj runtim
 	return nil
 }
 
-func (r *record) Publish(version string, _ time.Time) time.Duration {
+func (r *record) Publish(version string, _ watcher.Proof) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set, r.build = r.build, nil
@@ -77,7 +77,7 @@ func (r *record) Publish(version string, _ time.Time) time.Duration {
 	return 0
 }
 
-func (r *record) Prove(time.Time) time.Duration { return 0 }
+func (r *record) Prove(watcher.Proof) time.Duration { return 0 }
 
 func (r *record) BeginAudit()             {}
 func (r *record) Audit(obj metav1.Object) {}

@@ -17,14 +17,23 @@ type Fault func(*exchange)
 // Which tells requests apart.
 type Which func(Request) bool
 
-// Lists and Watches tell requests apart by verb, Initial are WatchLists, Resumed
-// are watches from a version, Later are pages of a list after the first.
-func Lists(r Request) bool   { return r.Verb == "list" }
+// Lists are the requests for lists, and for their pages.
+func Lists(r Request) bool { return r.Verb == "list" }
+
+// Later are those for pages of a list after the first.
+func Later(r Request) bool { return r.Options.Continue != "" }
+
+// Watches are the requests for watches, WatchLists among them.
 func Watches(r Request) bool { return r.Verb == "watch" }
+
+// Initial are those for WatchLists.
 func Initial(r Request) bool { return r.Initial() }
+
+// Resumed are those for watches that go on from a version.
 func Resumed(r Request) bool { return r.Verb == "watch" && !r.Initial() }
-func Later(r Request) bool   { return r.Options.Continue != "" }
-func All(Request) bool       { return true }
+
+// All are all requests.
+func All(Request) bool { return true }
 
 // First returns the first n of the requests.
 func First(n int, which Which) Which {

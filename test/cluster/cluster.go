@@ -18,6 +18,7 @@ import (
 const (
 	startTimeout = 90 * time.Second
 	stopTimeout  = 30 * time.Second
+	drainTimeout = 8 * time.Second // of an API server, before it is killed
 )
 
 // Options say how a cluster is started. The zero value works.

@@ -61,8 +61,8 @@ type delivery struct {
 
 // OnReady registers f to be called with each token that becomes ready,
 // beginning with the current one if it is ready already. The returned function
-// removes f: no call begins after it returned. It may be called from inside f.
-// OnReady panics if f is nil.
+// removes f: once it has returned no other call is made than one that is under way.
+// It may be called from inside f. OnReady panics if f is nil.
 func (h *Hooks) OnReady(f func(*token.Token)) (remove func()) {
 	if f == nil {
 		panic("invalidation: OnReady with a nil function")
@@ -206,20 +206,30 @@ func (h *Hooks) work(k *hook) {
 		k.backlog = k.backlog[1:]
 		removed := k.removed
 		h.mu.Unlock()
-		if !removed {
-			h.call(k, d.transition)
+		if removed {
+			d.heard()
+		} else {
+			h.call(k, d)
 		}
-		d.heard()
 	}
 }
 
-func (h *Hooks) call(k *hook, t transition) {
+// call calls k. It does not return if the hook has ended its goroutine, as
+// testing.T.FailNow does: another one goes on with the backlog.
+func (h *Hooks) call(k *hook, d delivery) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil && h.Panicked != nil {
+		v := recover()
+		d.heard()
+		switch {
+		case v != nil && h.Panicked != nil:
 			h.Panicked(v)
+		case v == nil && !returned:
+			go h.work(k)
 		}
 	}()
-	k.call(t)
+	k.call(d.transition)
+	returned = true
 }
 
 // Wait returns when the hooks have heard of everything that was told before, or

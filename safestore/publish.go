@@ -58,7 +58,7 @@ func (s *Store[T]) prove(proof watcher.Proof) (wait time.Duration) {
 	next := *s.current.Load()
 	next.proof = proof
 	current := s.tokens.Current()
-	grant := s.unproven != nil && s.unproven == current
+	grant := s.unproven != nil && s.unproven == current && next.complete
 	if grant {
 		next.token = current
 	}
@@ -136,20 +136,25 @@ func (s *Store[T]) store(next *Snapshot[T]) {
 	s.progress.send()
 }
 
-// revoke ends the named token, if it is the current one, and returns the current
-// one. provable says that a proof is enough for the next one to be ready.
-func (s *Store[T]) revoke(named *token.Token, reason invalidation.Reason, cause error, provable bool) *token.Token {
+// revoke ends the named token and returns the one that follows. It reports false
+// if the named one is not current any more.
+func (s *Store[T]) revoke(named *token.Token, d invalidation.Decision, cause error) (fresh *token.Token, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if named != s.tokens.Current() || named.State() == token.Revoked {
-		return s.tokens.Current()
+		return nil, false
 	}
-	return s.revokeLocked(named, reason, cause, provable)
+	return s.revokeLocked(named, d, cause), true
 }
 
-// revokeLocked ends the current token.
-func (s *Store[T]) revokeLocked(current *token.Token, reason invalidation.Reason, cause error, provable bool) *token.Token {
-	r := s.explainLocked(current, reason, cause)
+// revokeLocked ends the current token. If the decision leaves the set as it is, a
+// proof is enough for the next one to be ready.
+func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, cause error) *token.Token {
+	r := s.explainLocked(current, d.Revoke, cause)
+	if d.Drop {
+		s.drop() // so that whoever hears of the end finds nothing, and the reason
+	}
+	provable := d.Recovery != invalidation.ListAll
 	wasUnproven := s.unproven == current
 	s.unproven = nil
 	fresh, _ := s.tokens.Revoke(current, r)
@@ -167,7 +172,7 @@ func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 	s.mu.Lock()
 	if s.current.Load() == snapshot && snapshot.token == s.tokens.Current() && snapshot.token.State() == token.Ready {
 		cause := &staleError{bound: s.bound, age: watcher.Age(snapshot.proof.AsOf, time.Now())}
-		s.revokeLocked(snapshot.token, invalidation.Stale, cause, true)
+		s.revokeLocked(snapshot.token, invalidation.Decision{Revoke: invalidation.Stale}, cause)
 	}
 	s.mu.Unlock()
 	s.watcher.Prove()

@@ -19,7 +19,7 @@ func (s *Store[T]) Revoke(t *token.Token, cause error) bool {
 	s.mu.Lock()
 	current := t != nil && t == s.tokens.Current() && t.State() != token.Revoked
 	if current {
-		s.revokeLocked(t, d.Revoke, cause, false)
+		s.revokeLocked(t, d, cause)
 	}
 	s.mu.Unlock()
 	if current {

@@ -51,6 +51,13 @@ func TestC48AnyFaultsThenHealthy(t *testing.T) {
 func anyFaults(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	opts := watchOptions(watcher.Options{PageSize: 1 + rnd.Int64N(4)})
+	opts.GaplessRelist = rnd.IntN(2) == 0
+	if rnd.IntN(2) == 0 {
+		opts.MaxStaleness = 2*time.Second + time.Duration(rnd.Int64N(int64(time.Minute)))
+	}
+	if rnd.IntN(4) == 0 {
+		opts.Watch.AuditInterval = 10 * time.Second
+	}
 	onWire(t, opts, func(t *testing.T, w *wire) {
 		var steps []string
 		say := func(format string, args ...any) {

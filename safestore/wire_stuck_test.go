@@ -25,7 +25,7 @@ func (w *wire) over(tok *token.Token, reason invalidation.Reason, least, most ti
 	select {
 	case <-tok.Context().Done():
 	case <-time.After(most + time.Nanosecond):
-		require.FailNow(w.t, "not revoked", "within %v", most)
+		require.FailNow(w.t, "not revoked", "within %v: %+v", most, w.store.Status())
 	}
 	took := time.Since(start)
 	require.GreaterOrEqual(w.t, took, least, "how long it took to be revoked")

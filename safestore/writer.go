@@ -23,9 +23,7 @@ type writer[T Object] struct {
 	store   *Store[T]
 	ordered bool // versions tell age and equality
 
-	// token is the one that the watcher means: the current one when it last
-	// began, published or revoked.
-	token    *token.Token
+	token    *token.Token // the one that the next set will make ready, named when it was begun
 	building *builder[T]             // the next set, nil if none is built
 	audit    *audit                  // under way, nil if none is
 	kind     schema.GroupVersionKind // of the objects of an untyped source, once one was seen
@@ -64,16 +62,12 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 func (w *writer[T]) Publish(version string, proof watcher.Proof) (wait time.Duration) {
 	set := w.building.objects()
 	w.building, w.rewound = nil, false
-	wait = w.store.publish(w.token, set, version, proof)
-	w.token = w.store.tokens.Current()
-	return wait
+	return w.store.publish(w.token, set, version, proof)
 }
 
 // Prove implements watcher.Sink.
 func (w *writer[T]) Prove(proof watcher.Proof) (wait time.Duration) {
-	wait = w.store.prove(proof)
-	w.token = w.store.tokens.Current()
-	return wait
+	return w.store.prove(proof)
 }
 
 // Apply implements watcher.Sink. What the set reflects already is passed over
@@ -95,7 +89,9 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 			return nil
 		case event == watch.Deleted && !exists:
 			return nil
-		case event != watch.Deleted && versions.Older(version, snapshot.version):
+		case event == watch.Deleted && version == old.GetResourceVersion():
+			// Some servers send the deleted object as it was last (C36).
+		case versions.Older(version, snapshot.version):
 			return fmt.Errorf("%s at resource version %s, after %s: %w",
 				describe(received), version, snapshot.version, watcher.ErrOutOfOrder)
 		}
@@ -119,15 +115,20 @@ func (w *writer[T]) Advance(version string) {
 	w.store.advance(w.store.current.Load().objects, version)
 }
 
-// Revoke implements watcher.Sink.
+// Revoke implements watcher.Sink. The token that ends is the current one: if the
+// program has revoked meanwhile, one that nobody was ready under, to which the
+// reason may be news all the same. The set being built goes on under the token
+// that follows, unless it was the program's revocation that made it useless.
 func (w *writer[T]) Revoke(d invalidation.Decision, cause error) {
-	if d.Drop {
-		w.store.drop() // first, so that whoever hears of the refusal finds nothing
+	current := w.store.tokens.Current()
+	if d.Revoke != "" && w.isNews(current, d.Revoke) {
+		if next, ok := w.store.revoke(current, d, cause); ok && w.token == current {
+			w.token = next
+		}
 	}
-	if w.token == nil || w.token != w.store.tokens.Current() {
-		w.token = w.store.tokens.Current() // the program was faster
-	} else if d.Revoke != "" && w.isNews(d.Revoke) {
-		w.token = w.store.revoke(w.token, d.Revoke, cause, d.Recovery != invalidation.ListAll)
+	if d.Drop {
+		w.store.drop() // if that is all that is new
+		w.building = nil
 	}
 	w.rewound = w.rewound || errors.Is(cause, watcher.ErrOutOfOrder)
 }
@@ -135,8 +136,8 @@ func (w *writer[T]) Revoke(d invalidation.Decision, cause error) {
 // isNews reports whether a reason has something to say. While nobody can read,
 // the same trouble again ends no further generation, and neither does more of the
 // waiting, or the relist, that everybody waits for anyway.
-func (w *writer[T]) isNews(reason invalidation.Reason) bool {
-	if w.token.State() == token.Ready {
+func (w *writer[T]) isNews(current *token.Token, reason invalidation.Reason) bool {
+	if current.State() == token.Ready {
 		return true
 	}
 	last := w.store.last.Load()

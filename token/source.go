@@ -31,10 +31,9 @@ type Source struct {
 }
 
 // NewSource returns a source whose first token, generation 1, is Pending. The
-// contexts of all its tokens derive from parent. The end of parent ends the
-// current token with parent's cause, but only [Source.Close] says that none
-// will follow it: whoever owns the source closes it. It panics if parent is
-// nil.
+// contexts of all its tokens derive from parent: the end of parent ends the
+// current token with parent's cause, and all that might follow it. It panics if
+// parent is nil.
 func NewSource(parent context.Context) *Source {
 	if parent == nil {
 		panic("token: NewSource with a nil context")
@@ -128,7 +127,7 @@ func (s *Source) Close(cause error) {
 // from one generation to the next for as long as it takes. A ready token is
 // returned even if ctx is over. Otherwise Wait fails with ctx's cause when ctx
 // ends first, and with [ErrClosed], wrapping the cause of the last token, when
-// the source is closed.
+// the source is closed or its parent is over.
 func (s *Source) Wait(ctx context.Context) (*Token, error) {
 	for {
 		t := s.current.Load()

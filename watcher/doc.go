@@ -12,10 +12,11 @@
 //
 //  1. request.go asks the server: a page of a LIST, or a watch.
 //  2. stream.go turns each thing that comes back into an observation.
-//  3. machine.go is the one step from (state, observation) to (state, effects);
-//     what an observation means for readiness is decided by package
-//     invalidation.
-//  4. watcher.go carries the effects out, on the Sink and on the server.
+//  3. machine.go is the one step from (state, observation) to (state, effects),
+//     and move.go what its arrows do; what an observation means for readiness is
+//     decided by package invalidation.
+//  4. effects.go carries the effects out, on the Sink and on the server, in the
+//     loop of watcher.go.
 //
 // Beside it, proof.go is the second half of the machine, for proofs of freshness
 // and audits, and probe.go makes their requests; alarm.go is the clock of both.

@@ -177,6 +177,9 @@ func (w *Watcher) glimpsed(g glimpse) (o observation, ok bool) {
 		w.closePeek(g.from)
 		return observation{kind: proofFailed, err: serverError(g.event.Object)}, true
 	}
+	if isNil(g.event.Object) {
+		return observation{kind: proofFailed, err: &unusable{errNothing}}, true
+	}
 	m, err := meta.Accessor(g.event.Object)
 	switch {
 	case err != nil:

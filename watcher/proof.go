@@ -135,6 +135,7 @@ func (m *move) prove(o observation) {
 		}
 	case proofMissed:
 		switch {
+		case p.isAudit(): // it will find that by itself
 		case !versions.Reached(m.version, o.version):
 			p.missed = o.version
 			if p.stage != missing {
@@ -146,7 +147,7 @@ func (m *move) prove(o observation) {
 		}
 	case proofReached:
 		m.noBookmarks = m.noBookmarks && o.version == ""
-		if p.target != "" && p.missed == "" && versions.Reached(o.version, p.target) {
+		if !p.isAudit() && p.target != "" && p.missed == "" && versions.Reached(o.version, p.target) {
 			m.reach(o.version)
 			m.proven()
 		}
@@ -226,10 +227,15 @@ func (m *move) progressed() {
 		if versions.Reached(m.version, p.missed) {
 			m.caughtUp()
 		}
+	case p.isAudit():
+		// That the version is reached is what the server's watch cache says. The
+		// audit is there because it may be wrong.
 	case p.stage != idle && p.target != "" && versions.Reached(m.version, p.target):
 		m.proven()
 	}
 }
+
+func (p proof) isAudit() bool { return p.stage == auditing || p.stage == comparing }
 
 // caughtUp goes on with a proof when the main stream has brought what a peek
 // brought before.

@@ -91,7 +91,7 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 	if e.Type == watch.Error {
 		return observation{kind: failed, err: serverError(e.Object)}
 	}
-	if e.Object == nil {
+	if isNil(e.Object) {
 		return unusableContent("a %s event without an object", e.Type)
 	}
 	if kind := e.Object.GetObjectKind().GroupVersionKind(); isStatus(e.Object) || kind.Kind == "Table" {

@@ -23,7 +23,7 @@ type writer[T Object] struct {
 	store   *Store[T]
 	ordered bool // versions tell age and equality
 
-	token    *token.Token // the one that the next set will make ready, named when it was begun
+	token    *token.Token            // the one that the next set will make ready, named when it was begun
 	building *builder[T]             // the next set, nil if none is built
 	audit    *audit                  // under way, nil if none is
 	kind     schema.GroupVersionKind // of the objects of an untyped source, once one was seen

@@ -38,7 +38,7 @@ func (w *writer[T]) EndAudit() { w.audit = nil }
 // Compare implements watcher.Sink. What events have changed since the list was
 // asked for may differ: the set is ahead of the list there, or the list of it.
 func (w *writer[T]) Compare() error {
-	set := w.store.current.Load().objects
+	set := w.store.current.Load().set.objects
 	differ, example := 0, ""
 	note := func(key types.NamespacedName, how string) {
 		if _, ok := w.audit.touched[key]; ok {

@@ -46,18 +46,10 @@ func (o objects[T]) in(namespace string) iter.Seq[T] {
 	}
 }
 
-// with returns the set with obj in it, in place of what was there.
-func (o objects[T]) with(obj T) objects[T] {
-	b := o.edit()
-	b.set(obj)
-	return b.objects()
-}
-
-// without returns the set without the object of that key.
-func (o objects[T]) without(key types.NamespacedName) objects[T] {
-	b := o.edit()
-	b.delete(key)
-	return b.objects()
+// countIn returns the number of objects in one namespace.
+func (o objects[T]) countIn(namespace string) int {
+	names, _ := o.namespaces.Get(namespace)
+	return names.Len()
 }
 
 // edit returns a builder that starts from this set.
@@ -80,6 +72,10 @@ func (b *builder[T]) namespace(name string) *trie.Editor[T] {
 		b.open[name] = e
 	}
 	return e
+}
+
+func (b *builder[T]) get(key types.NamespacedName) (T, bool) {
+	return b.namespace(key.Namespace).Get(key.Name)
 }
 
 func (b *builder[T]) set(obj T) {

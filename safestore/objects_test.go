@@ -37,11 +37,11 @@ func TestObjects(t *testing.T) {
 			case 0, 1:
 				k := anyKey()
 				obj := mapOf(k.Namespace, k.Name, "1")
-				set = set.with(obj)
+				set = with(set, obj)
 				want[k] = obj
 			case 2:
 				k := anyKey()
-				set = set.without(k)
+				set = without(set, k)
 				delete(want, k)
 			case 3:
 				b := set.edit()
@@ -118,7 +118,7 @@ func compareObjects(t *testing.T, set objects[*Map], want map[types.NamespacedNa
 func TestObjectsIterationStops(t *testing.T) {
 	var set objects[*Map]
 	for i := range 10 {
-		set = set.with(mapOf("A", strconv.Itoa(i), "1")).with(mapOf("B", strconv.Itoa(i), "1"))
+		set = with(with(set, mapOf("A", strconv.Itoa(i), "1")), mapOf("B", strconv.Itoa(i), "1"))
 	}
 	for _, seq := range []func(func(*Map) bool){set.all(), set.in("A")} {
 		n := 0
@@ -144,16 +144,16 @@ func TestSnapshotReads(t *testing.T) {
 	assert.Same(t, node, got)
 	_, err = s.Get(key("A", "b"))
 	assert.EqualError(t, err, `configmaps "A/b" not found`)
-	assert.ElementsMatch(t, []*Map{a, b, node}, s.List())
-	assert.ElementsMatch(t, []*Map{a, b, node}, s.List(InNamespace("")))
-	assert.Equal(t, []*Map{b}, s.List(InNamespace("B")))
-	none := s.List(InNamespace("C"))
+	assert.ElementsMatch(t, []*Map{a, b, node}, listed(t, s))
+	assert.ElementsMatch(t, []*Map{a, b, node}, listed(t, s, InNamespace("")))
+	assert.Equal(t, []*Map{b}, listed(t, s, InNamespace("B")))
+	none := listed(t, s, InNamespace("C"))
 	assert.NotNil(t, none)
 	assert.Empty(t, none)
 
-	list := s.List()
+	list := listed(t, s)
 	clear(list) // the caller's own
-	assert.ElementsMatch(t, []*Map{a, b, node}, s.List())
+	assert.ElementsMatch(t, []*Map{a, b, node}, listed(t, s))
 	all := maps.Collect(s.All())
 	assert.Equal(t, map[types.NamespacedName]*Map{key("A", "a"): a, key("B", "b"): b, key("", "n"): node}, all)
 
@@ -163,7 +163,7 @@ func TestSnapshotReads(t *testing.T) {
 	r.publishSet(t, "10")
 	assert.Equal(t, 3, s.Len())
 	assert.Equal(t, "7", s.ResourceVersion())
-	assert.Len(t, s.List(), 3)
+	assert.Len(t, listed(t, s), 3)
 }
 
 // C42: a relist keeps the objects that it brings unchanged, so that it needs no
@@ -325,8 +325,29 @@ func BenchmarkSet(b *testing.B) {
 			set = builder.objects()
 			obj := mapOf("1", "1", "2")
 			for b.Loop() {
-				set = set.with(obj)
+				set = with(set, obj)
 			}
 		})
 	}
+}
+
+func listed(t *testing.T, s *Snapshot[*Map], opts ...ListOption) []*Map {
+	t.Helper()
+	list, err := s.List(opts...)
+	require.NoError(t, err)
+	return list
+}
+
+// with and without are edits of one object each.
+
+func with(set objects[*Map], obj *Map) objects[*Map] {
+	b := set.edit()
+	b.set(obj)
+	return b.objects()
+}
+
+func without(set objects[*Map], key types.NamespacedName) objects[*Map] {
+	b := set.edit()
+	b.delete(key)
+	return b.objects()
 }

@@ -33,11 +33,11 @@ import (
 //
 // If the token cannot be granted yet, because the set is older than the bound or
 // for damping, publish returns after how long a proof is wanted.
-func (s *Store[T]) publish(named *token.Token, set objects[T], version string, proof watcher.Proof) (wait time.Duration) {
+func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string, proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := *s.current.Load()
-	next.token, next.objects, next.version, next.complete = named, set, version, true
+	next.token, next.set, next.version, next.complete = named, set, version, true
 	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
 		s.succeedLocked(named, &next)
@@ -111,15 +111,20 @@ func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
 
 // advance replaces the objects and the version of the current snapshot, under
 // the token that it has.
-func (s *Store[T]) advance(set objects[T], version string) {
+func (s *Store[T]) advance(set indexedSet[T], version string) {
 	next := *s.current.Load()
-	next.objects, next.version, next.at = set, version, time.Now()
+	next.set, next.version, next.at = set, version, time.Now()
 	s.store(&next)
 }
 
 // drop forgets the objects, for Stale as well (guarantee 11).
 func (s *Store[T]) drop() {
-	s.store(&Snapshot[T]{token: never, resource: s.current.Load().resource})
+	s.store(s.noSet())
+}
+
+// noSet is the snapshot before there is a set.
+func (s *Store[T]) noSet() *Snapshot[T] {
+	return &Snapshot[T]{token: never, resource: resourceOf[T](), indexes: s.indexes}
 }
 
 // never is the token of snapshots without a set: it has ended before it began.

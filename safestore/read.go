@@ -88,14 +88,14 @@ func (s *Store[T]) Get(ctx context.Context, key types.NamespacedName) (T, error)
 }
 
 // List returns the objects that match all options from the current snapshot,
-// waiting until the store is ready. Its errors are those of [Store.WaitReady].
-// The objects are shared and must not be changed.
+// waiting until the store is ready. Its errors are those of [Store.WaitReady] and
+// [Snapshot.List]. The objects are shared and must not be changed.
 func (s *Store[T]) List(ctx context.Context, opts ...ListOption) ([]T, error) {
 	snapshot, err := s.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return snapshot.List(opts...), nil
+	return snapshot.List(opts...)
 }
 
 // wait returns a snapshot that was current during the call.

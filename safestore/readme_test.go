@@ -1,3 +1,4 @@
+//lint:file-ignore SA4006 the README shows two reads below each other
 package safestore_test
 
 import (

@@ -21,7 +21,8 @@ import (
 // their DeepCopy for that. A Snapshot may be used from any goroutine.
 type Snapshot[T Object] struct {
 	token    *token.Token
-	objects  objects[T]
+	set      indexedSet[T]
+	indexes  indexes[T]
 	version  string
 	at       time.Time     // when the server last brought it forward
 	proof    watcher.Proof // newest one that it holds all there was
@@ -44,12 +45,12 @@ func (s *Snapshot[T]) ResourceVersion() string { return s.version }
 func (s *Snapshot[T]) Proven() time.Time { return s.proof.AsOf }
 
 // Len returns the number of objects.
-func (s *Snapshot[T]) Len() int { return s.objects.count }
+func (s *Snapshot[T]) Len() int { return s.set.objects.count }
 
 // Get returns the object of that key. If there is none the error is an API
 // NotFound error (apierrors.IsNotFound).
 func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
-	obj, ok := s.objects.get(key)
+	obj, ok := s.set.objects.get(key)
 	if !ok {
 		return obj, apierrors.NewNotFound(s.resource, key.String())
 	}
@@ -59,39 +60,10 @@ func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 // All iterates over all objects, in no particular order.
 func (s *Snapshot[T]) All() iter.Seq2[types.NamespacedName, T] {
 	return func(yield func(types.NamespacedName, T) bool) {
-		for obj := range s.objects.all() {
+		for obj := range s.set.objects.all() {
 			if !yield(Key(obj), obj) {
 				return
 			}
 		}
 	}
-}
-
-// List returns the objects that all options match, in no particular order. The
-// slice is the caller's own.
-func (s *Snapshot[T]) List(opts ...ListOption) []T {
-	var q query
-	for _, opt := range opts {
-		opt(&q)
-	}
-	seq, size := s.objects.all(), s.objects.count
-	if q.namespace != "" {
-		seq, size = s.objects.in(q.namespace), 0
-	}
-	list := make([]T, 0, size)
-	for obj := range seq {
-		list = append(list, obj)
-	}
-	return list
-}
-
-// ListOption narrows a List.
-type ListOption func(*query)
-
-type query struct{ namespace string }
-
-// InNamespace lists the objects of one namespace. The empty string is no
-// restriction, as in client-go and controller-runtime.
-func InNamespace(namespace string) ListOption {
-	return func(q *query) { q.namespace = namespace }
 }

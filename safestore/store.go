@@ -27,6 +27,7 @@ import (
 //   - To read old data knowingly: Stale.
 type Store[T Object] struct {
 	name    string
+	indexes indexes[T]
 	tokens  *token.Source
 	hooks   invalidation.Hooks
 	watcher *watcher.Watcher
@@ -64,12 +65,16 @@ type Store[T Object] struct {
 // noticed at its first answer: the store is then never ready, for
 // [invalidation.BadData].
 //
-// New fails if source is nil or an option makes no sense, naming the field.
-func New[T Object](source watcher.Source, opts Options) (*Store[T], error) {
+// New fails if source is nil or an option or index makes no sense, naming it.
+func New[T Object](source watcher.Source, opts Options, indexes ...Index[T]) (*Store[T], error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("safestore: %w", err)
 	}
+	if err := validateIndexes(indexes); err != nil {
+		return nil, fmt.Errorf("safestore: %w", err)
+	}
 	s := &Store[T]{
+		indexes: indexes,
 		name:    cmp.Or(opts.Name, typeName[T]()),
 		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
 		started: make(chan struct{}),
@@ -82,7 +87,7 @@ func New[T Object](source watcher.Source, opts Options) (*Store[T], error) {
 	s.hooks.Panicked = func(value any) {
 		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value))
 	}
-	s.current.Store(&Snapshot[T]{token: never, resource: resourceOf[T]()})
+	s.current.Store(s.noSet())
 	var err error
 	s.watcher, err = watcher.New(source, &writer[T]{store: s, ordered: true}, watch)
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *Store[T]) WaitFor(ctx context.Context, obj metav1.Object) error {
 			return true
 		}
 		// Where versions do not compare, the object itself must show up.
-		held, ok := snapshot.objects.get(key)
+		held, ok := snapshot.set.objects.get(key)
 		return ok && held.GetUID() == obj.GetUID() && versions.Reached(held.GetResourceVersion(), version)
 	})
 }
@@ -62,7 +62,7 @@ func (s *Store[T]) WaitForVersion(ctx context.Context, version string) error {
 func (s *Store[T]) WaitForDeletion(ctx context.Context, obj metav1.Object) error {
 	key := Key(obj)
 	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool {
-		held, ok := snapshot.objects.get(key)
+		held, ok := snapshot.set.objects.get(key)
 		return !ok || held.GetUID() != obj.GetUID()
 	})
 }

@@ -24,7 +24,7 @@ type writer[T Object] struct {
 	ordered bool // versions tell age and equality
 
 	token    *token.Token            // the one that the next set will make ready, named when it was begun
-	building *builder[T]             // the next set, nil if none is built
+	building *draft[T]               // the next set, nil if none is built
 	audit    *audit                  // under way, nil if none is
 	kind     schema.GroupVersionKind // of the objects of an untyped source, once one was seen
 	rewound  bool                    // since the last set: its versions may be used again for something else
@@ -35,7 +35,7 @@ var _ watcher.Sink = (*writer[Object])(nil)
 // Begin implements watcher.Sink.
 func (w *writer[T]) Begin() {
 	w.token = w.store.tokens.Current()
-	w.building = objects[T]{}.edit()
+	w.building = indexedSet[T]{}.edit(w.store.indexes)
 	w.kind = schema.GroupVersionKind{}
 }
 
@@ -48,19 +48,17 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 		return err
 	}
 	if event == watch.Deleted {
-		w.building.delete(Key(obj))
-		return nil
+		return w.building.delete(obj)
 	}
-	if old, ok := w.store.current.Load().objects.get(Key(obj)); ok && w.ordered && !w.rewound && sameVersion(old, obj) {
+	if old, ok := w.store.current.Load().set.objects.get(Key(obj)); ok && w.ordered && !w.rewound && sameVersion(old, obj) {
 		obj = old
 	}
-	w.building.set(obj)
-	return nil
+	return w.building.set(obj)
 }
 
 // Publish implements watcher.Sink.
 func (w *writer[T]) Publish(version string, proof watcher.Proof) (wait time.Duration) {
-	set := w.building.objects()
+	set := w.building.finish()
 	w.building, w.rewound = nil, false
 	return w.store.publish(w.token, set, version, proof)
 }
@@ -79,7 +77,7 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 	}
 	w.touch(Key(obj))
 	snapshot := w.store.current.Load()
-	old, exists := snapshot.objects.get(Key(obj))
+	old, exists := snapshot.set.objects.get(Key(obj))
 	version := obj.GetResourceVersion()
 	if w.ordered {
 		switch {
@@ -99,12 +97,16 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 	if !w.ordered || versions.Older(version, snapshot.version) || version == "" {
 		version = snapshot.version
 	}
+	next := snapshot.set.edit(w.store.indexes)
 	if event == watch.Deleted {
-		w.store.advance(snapshot.objects.without(Key(obj)), version)
+		err = next.delete(obj)
 	} else {
-		w.store.advance(snapshot.objects.with(obj), version)
+		err = next.set(obj)
 	}
-	return nil
+	if err == nil {
+		w.store.advance(next.finish(), version)
+	}
+	return err
 }
 
 // Advance implements watcher.Sink.
@@ -112,7 +114,7 @@ func (w *writer[T]) Advance(version string) {
 	if version == "" {
 		return
 	}
-	w.store.advance(w.store.current.Load().objects, version)
+	w.store.advance(w.store.current.Load().set, version)
 }
 
 // Revoke implements watcher.Sink. The token that ends is the current one: if the

@@ -22,6 +22,8 @@ type identity struct {
 	version string
 }
 
+func identityOf(obj metav1.Object) identity { return identity{obj.GetUID(), obj.GetResourceVersion()} }
+
 // BeginAudit implements watcher.Sink.
 func (w *writer[T]) BeginAudit() {
 	w.audit = &audit{listed: map[types.NamespacedName]identity{}, touched: map[types.NamespacedName]struct{}{}}
@@ -29,7 +31,7 @@ func (w *writer[T]) BeginAudit() {
 
 // Audit implements watcher.Sink.
 func (w *writer[T]) Audit(obj metav1.Object) {
-	w.audit.listed[Key(obj)] = identity{obj.GetUID(), obj.GetResourceVersion()}
+	w.audit.listed[Key(obj)] = identityOf(obj)
 }
 
 // EndAudit implements watcher.Sink.

@@ -1,6 +1,8 @@
 package safestore
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,26 +10,39 @@ import (
 	"github.com/kube-safestore/kube-safestore/safestore/internal/trie"
 )
 
-// Index finds objects by a value that a function computes from them. It is
-// declared when the store is made and belongs to each snapshot: objects and
-// indexes of one snapshot always agree (C53).
-type Index[T Object] struct {
+// index finds objects by a value that a function computes from them.
+type index[T Object] struct {
 	name   string
 	values func(T) []string
 }
 
-// NewIndex returns an index of the given name. The function returns the values
-// under which an object is found, none if it is not to be found; it must depend on
-// the object alone and not change it. If it panics the store is not ready, for
-// [invalidation.BadData] and naming the object: an index with a gap would lie.
-func NewIndex[T Object](name string, values func(T) []string) Index[T] {
-	return Index[T]{name: name, values: values}
+// WithIndex adds an index to a store: [ByIndex] lists the objects by the values
+// that a function computes from them, none for an object that is not to be found.
+// The index belongs to each snapshot, and always agrees with its objects (C53).
+//
+// The function must depend on the object alone and not change it. If it panics the
+// store is not ready, for [invalidation.BadData] and naming the object: an index
+// with a gap would lie. It sees objects as they are kept, after transforms.
+func WithIndex[T Object](name string, values func(T) []string) Option[T] {
+	return func(s *Store[T]) error {
+		switch {
+		case name == "":
+			return errors.New("WithIndex: the name is empty")
+		case values == nil:
+			return fmt.Errorf("WithIndex %q: the function is nil", name)
+		}
+		if _, err := s.indexes.find(name); err == nil {
+			return fmt.Errorf("WithIndex %q: there is one of that name", name)
+		}
+		s.indexes = append(s.indexes, index[T]{name: name, values: values})
+		return nil
+	}
 }
 
-// LabelIndex returns an index by the value of a label, named like the label.
+// WithLabelIndex adds an index by the value of a label, named like the label.
 // Objects without the label are not found.
-func LabelIndex[T Object](label string) Index[T] {
-	return NewIndex(label, func(obj T) []string {
+func WithLabelIndex[T Object](label string) Option[T] {
+	return WithIndex(label, func(obj T) []string {
 		if value, ok := obj.GetLabels()[label]; ok {
 			return []string{value}
 		}
@@ -36,7 +51,7 @@ func LabelIndex[T Object](label string) Index[T] {
 }
 
 // of returns the values of an object.
-func (i Index[T]) of(obj T) (values []string, err error) {
+func (i index[T]) of(obj T) (values []string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("index %q: panic on %s", i.name, describe(obj)) // v may quote the object
@@ -46,27 +61,11 @@ func (i Index[T]) of(obj T) (values []string, err error) {
 }
 
 // indexes are the indexes of a store, in a fixed order.
-type indexes[T Object] []Index[T]
-
-func validateIndexes[T Object](all []Index[T]) error {
-	seen := map[string]bool{}
-	for n, i := range all {
-		switch {
-		case i.name == "":
-			return fmt.Errorf("index %d has no name", n)
-		case i.values == nil:
-			return fmt.Errorf("index %q has no function", i.name)
-		case seen[i.name]:
-			return fmt.Errorf("index %q is there twice", i.name)
-		}
-		seen[i.name] = true
-	}
-	return nil
-}
+type indexes[T Object] []index[T]
 
 // find returns the position of an index.
 func (all indexes[T]) find(name string) (int, error) {
-	n := slices.IndexFunc(all, func(i Index[T]) bool { return i.name == name })
+	n := slices.IndexFunc(all, func(i index[T]) bool { return i.name == name })
 	if n >= 0 {
 		return n, nil
 	}
@@ -74,14 +73,7 @@ func (all indexes[T]) find(name string) (int, error) {
 	for i := range all {
 		names[i] = fmt.Sprintf("%q", all[i].name)
 	}
-	return 0, fmt.Errorf("safestore: no index %q: there are %s", name, cmpOrNone(strings.Join(names, ", ")))
-}
-
-func cmpOrNone(list string) string {
-	if list == "" {
-		return "none"
-	}
-	return list
+	return 0, fmt.Errorf("safestore: no index %q: there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 // indexedSet is a set of objects with its indexes. It is immutable, and the zero

@@ -16,9 +16,7 @@ import (
 
 // letters finds a Map by each letter of its label "word": some by none, some by
 // several.
-var letters = NewIndex("letters", func(m *Map) []string {
-	return strings.Split(m.Labels["word"], "")
-})
+func letters(m *Map) []string { return strings.Split(m.Labels["word"], "") }
 
 func worded(namespace, name, word string) *Map {
 	m := mapOf(namespace, name, "1")
@@ -33,7 +31,7 @@ func TestC53IndexesAgreeWithObjects(t *testing.T) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
-			all := indexes[*Map]{letters, LabelIndex[*Map]("word")}
+			all := indexed(t, WithIndex("letters", letters), WithLabelIndex[*Map]("word"))
 			type version struct {
 				set  indexedSet[*Map]
 				want map[types.NamespacedName]*Map
@@ -99,7 +97,7 @@ func namesOf(list []*Map) []string {
 
 func TestListOptions(t *testing.T) {
 	r := newRig(t)
-	r.index(letters)
+	r.index(t, WithIndex("letters", letters))
 	r.publishSet(t, "1", worded("B", "b", "ab"), worded("A", "z", "a"), worded("A", "a", "b"), worded("", "n", ""))
 	s, err := r.Snapshot()
 	require.NoError(t, err)
@@ -134,9 +132,18 @@ func TestListOptions(t *testing.T) {
 	assert.NotErrorIs(t, err, ErrNotReady)
 }
 
+// indexed returns the indexes that options make.
+func indexed(t *testing.T, opts ...Option[*Map]) indexes[*Map] {
+	t.Helper()
+	s, err := New(sourceOf(mapList("1")), Options{}, opts...)
+	require.NoError(t, err)
+	return s.indexes
+}
+
 // index gives the store of a rig indexes, before its first set.
-func (r *rig) index(all ...Index[*Map]) {
-	r.store.indexes = all
+func (r *rig) index(t *testing.T, opts ...Option[*Map]) {
+	t.Helper()
+	r.store.indexes = indexed(t, opts...)
 	r.store.current.Store(r.store.noSet())
 }
 
@@ -150,7 +157,7 @@ func parse(t *testing.T, selector string) labels.Selector {
 // An index function that panics leaves no gap: the set cannot be complete.
 func TestIndexThatPanicsIsBadData(t *testing.T) {
 	r := newRig(t)
-	r.index(NewIndex("bad", func(m *Map) []string {
+	r.index(t, WithIndex("bad", func(m *Map) []string {
 		if m.Name == "bad" {
 			panic("at " + m.Labels["word"])
 		}
@@ -171,12 +178,13 @@ func TestIndexThatPanicsIsBadData(t *testing.T) {
 	assert.Len(t, listed(t, s, ByIndex("bad", "good")), 1)
 }
 
-func TestIndexesAreValidated(t *testing.T) {
+func TestTypedOptionsAreValidated(t *testing.T) {
 	source := sourceOf(mapList("1"))
-	for want, bad := range map[string][]Index[*Map]{
-		"safestore: index 0 has no name":       {NewIndex("", letters.values)},
-		`safestore: index "a" has no function`: {NewIndex[*Map]("a", nil)},
-		`safestore: index "a" is there twice`:  {NewIndex("a", letters.values), NewIndex("a", letters.values)},
+	for want, bad := range map[string][]Option[*Map]{
+		"safestore: WithIndex: the name is empty":             {WithIndex("", letters)},
+		`safestore: WithIndex "a": the function is nil`:       {WithIndex[*Map]("a", nil)},
+		`safestore: WithIndex "a": there is one of that name`: {WithIndex("a", letters), WithLabelIndex[*Map]("a")},
+		"safestore: WithTransform: the function is nil":       {WithTransform[*Map](nil)},
 	} {
 		_, err := New(source, Options{}, bad...)
 		assert.EqualError(t, err, want)

@@ -34,6 +34,10 @@ type Options struct {
 	Watch watcher.Options
 }
 
+// Option is a setting of a store that depends on the type of its objects: see
+// [WithIndex] and [WithTransform].
+type Option[T Object] func(*Store[T]) error
+
 // Validate reports the first field that makes no sense, by its name.
 func (o Options) Validate() error {
 	if o.MaxStaleness != 0 && o.Watch.MaxStaleness != 0 && o.MaxStaleness != o.Watch.MaxStaleness {

@@ -26,8 +26,10 @@ import (
 //   - To hear of readiness and its end: OnReady and OnRevoke.
 //   - To read old data knowingly: Stale.
 type Store[T Object] struct {
-	name    string
-	indexes indexes[T]
+	name       string
+	indexes    indexes[T]
+	transforms []func(T) (T, error)
+
 	tokens  *token.Source
 	hooks   invalidation.Hooks
 	watcher *watcher.Watcher
@@ -65,20 +67,21 @@ type Store[T Object] struct {
 // noticed at its first answer: the store is then never ready, for
 // [invalidation.BadData].
 //
-// New fails if source is nil or an option or index makes no sense, naming it.
-func New[T Object](source watcher.Source, opts Options, indexes ...Index[T]) (*Store[T], error) {
+// New fails if source is nil or an option makes no sense, naming it.
+func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*Store[T], error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("safestore: %w", err)
 	}
-	if err := validateIndexes(indexes); err != nil {
-		return nil, fmt.Errorf("safestore: %w", err)
-	}
 	s := &Store[T]{
-		indexes: indexes,
 		name:    cmp.Or(opts.Name, typeName[T]()),
 		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
 		started: make(chan struct{}),
 		closed:  make(chan struct{}),
+	}
+	for _, option := range typed {
+		if err := option(s); err != nil {
+			return nil, fmt.Errorf("safestore: %w", err)
+		}
 	}
 	watch := opts.watch()
 	s.bound = watch.MaxStaleness

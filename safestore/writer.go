@@ -51,7 +51,10 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 		return w.building.delete(obj)
 	}
 	if old, ok := w.store.current.Load().set.objects.get(Key(obj)); ok && w.ordered && !w.rewound && sameVersion(old, obj) {
-		obj = old
+		return w.building.set(old)
+	}
+	if obj, err = w.store.transform(obj); err != nil {
+		return err
 	}
 	return w.building.set(obj)
 }
@@ -100,7 +103,7 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 	next := snapshot.set.edit(w.store.indexes)
 	if event == watch.Deleted {
 		err = next.delete(obj)
-	} else {
+	} else if obj, err = w.store.transform(obj); err == nil {
 		err = next.set(obj)
 	}
 	if err == nil {

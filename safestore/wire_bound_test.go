@@ -154,6 +154,7 @@ func TestUnprovable(t *testing.T) {
 		first := w.ready()
 		after(4 * time.Minute)
 		assert.Same(t, first, w.store.Token(), "and without a bound, silence is no sign")
+		assert.LessOrEqual(t, w.count(wiretest.All), 6, "asking more often does not help")
 	})
 }
 

@@ -233,7 +233,7 @@ func TestProofs(t *testing.T) {
 		"and came":                         {steps(wanted, at(proofListed, "11"), late, at(proofMissed, "11"), at(changed, "11")), "watching, advance, proven"},
 		"and did not":                      {steps(wanted, at(proofListed, "11"), late, at(proofMissed, "11"), late), "waiting to retry, revoke Stuck, pause, reconnect"},
 		"the server went back":             {steps(wanted, at(proofListed, "9")), "streaming the initial set, revoke Rewound, begin, ask for a WatchList"},
-		"versions do not exist":            {steps(wanted, at(proofListed, "")), "watching, heard, unproven"},
+		"versions do not exist":            {steps(wanted, at(proofListed, "")), "watching, heard"},
 		"no answer":                        {steps(wanted, late), "watching, unproven"},
 		"no answer, after silence":         {steps(silence, late), "waiting to retry, revoke Stuck, pause, reconnect"},
 		"silence while it is under way":    {steps(wanted, silence, late), "waiting to retry, revoke Stuck, pause, reconnect"},

@@ -33,6 +33,7 @@ func (w *Watcher) probe(ctx context.Context, p probe) {
 			w.openPeek(ctx)
 		}
 	case askAudit:
+		w.closePeeks()
 		w.sink.BeginAudit()
 		w.goesBy = w.number()
 		w.askAuditPage(ctx, "")

@@ -65,6 +65,7 @@ const (
 	peekTime   = peekLength + 2*time.Second
 	tightTime  = 250 * time.Millisecond // of peeking, before the version is asked for again
 	missTime   = time.Second
+	auditTime  = 30 * time.Second // of a page
 )
 
 // maxAsks is how often a tight machine asks for the version within one proof
@@ -95,10 +96,10 @@ const (
 	noProbe      probe = iota
 	askLatest          // the server's version
 	askPeek            // a peek
-	endProbe           // nothing more, for this proof
 	askAudit           // the first page of the audit
 	askAuditPage       // the next page
 	compare            // what was listed with the set
+	endProbe           // nothing more, for this proof
 	dropProbe          // nothing more, and what peeks bring means nothing
 )
 
@@ -123,7 +124,7 @@ func (m *move) prove(o observation) {
 		switch {
 		case !versions.Resumable(o.version) || !versions.Resumable(m.version):
 			m.endProof()
-			m.effects.unproven, m.effects.excused, m.effects.heard = true, true, true
+			m.effects.excused, m.effects.heard = true, true
 		case versions.Older(o.version, p.from):
 			m.rewound(fmt.Errorf("the server is at resource version %s, and was at %s: %w", o.version, p.from, ErrOutOfOrder))
 		default:
@@ -169,7 +170,7 @@ func (m *move) prove(o observation) {
 		case p.target != "" && p.target != o.version:
 			m.unproven(errRestarted)
 		case o.next != "":
-			p.target, m.stageTime, m.probe = o.version, askTime, askAuditPage
+			p.target, m.stageTime, m.probe = o.version, auditTime, askAuditPage
 		default:
 			p.target, m.probe = o.version, compare
 		}
@@ -261,7 +262,7 @@ func (m *move) proven() {
 
 func (m *move) startAudit(from string) {
 	m.proof = proof{stage: auditing, from: from}
-	m.stageTime, m.probe = askTime, askAudit
+	m.stageTime, m.probe = auditTime, askAudit
 }
 
 // proofNeeded reports whether it takes a proof, and not just a sign of life, to

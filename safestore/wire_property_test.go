@@ -28,24 +28,29 @@ const healing = 45*time.Second + time.Minute
 //
 // Replay one run with: go test ./safestore -run TestC48 -seed=N
 func TestC48AnyFaultsThenHealthy(t *testing.T) {
-	var seeds []uint64
-	if f := flag.Lookup("seed"); f != nil && f.Value.String() != "0" { // the flag of model_test.go
-		seeds = append(seeds, f.Value.(flag.Getter).Get().(uint64))
-	} else {
-		runs := 100
-		if testing.Short() {
-			runs = 30
-		}
-		for range runs {
-			seeds = append(seeds, rand.Uint64())
-		}
-	}
+	seeds := seedsFor(100)
 	for _, seed := range seeds {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { anyFaults(t, seed) }) {
 			t.Logf("replay with: go test ./safestore -run TestC48 -seed=%d", seed)
 			return
 		}
 	}
+}
+
+// seedsFor returns the seeds of a random test: the one that is given by the flag of
+// model_test.go, or as many as are to be run.
+func seedsFor(runs int) []uint64 {
+	if f := flag.Lookup("seed"); f != nil && f.Value.String() != "0" {
+		return []uint64{f.Value.(flag.Getter).Get().(uint64)}
+	}
+	if testing.Short() {
+		runs = 30
+	}
+	seeds := make([]uint64, runs)
+	for i := range seeds {
+		seeds[i] = rand.Uint64()
+	}
+	return seeds
 }
 
 func anyFaults(t *testing.T, seed uint64) {

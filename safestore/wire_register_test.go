@@ -1,7 +1,6 @@
 package safestore_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -19,18 +18,7 @@ import (
 //
 // Replay one run with: go test ./safestore -run TestBoundedRegister -seed=N
 func TestBoundedRegister(t *testing.T) {
-	var seeds []uint64
-	if f := flag.Lookup("seed"); f != nil && f.Value.String() != "0" { // the flag of model_test.go
-		seeds = append(seeds, f.Value.(flag.Getter).Get().(uint64))
-	} else {
-		runs := 100
-		if testing.Short() {
-			runs = 30
-		}
-		for range runs {
-			seeds = append(seeds, rand.Uint64())
-		}
-	}
+	seeds := seedsFor(100)
 	reads, refused := 0, 0
 	for _, seed := range seeds {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

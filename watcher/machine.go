@@ -110,7 +110,7 @@ const maxRestarts = 2
 
 // maxUnmarked is how many WatchLists in a row may end without their marker before
 // no other is asked for.
-const maxUnmarked = 2
+const maxUnmarked = 3
 
 // maxBriefs and maxFaults are how many watches in a row may end at once, or with
 // a fault of the server, before the version they were opened from is given up

@@ -222,7 +222,9 @@ func TestStuckAgainAndAgainIsListed(t *testing.T) {
 		w.over(first, invalidation.Stuck, 0, 15*time.Second)
 		w.readyAfter(0, 2*time.Minute)
 		w.same()
-		assert.Equal(t, 2, w.count(wiretest.Initial), "the way out is a list")
+		whole := func(r wiretest.Request) bool { return wiretest.Lists(r) && r.Options.Limit != 1 }
+		assert.NotZero(t, w.count(whole), "the way out is a list, by a request that is no stream")
+		assert.Equal(t, 1, w.count(wiretest.Initial))
 		assert.GreaterOrEqual(t, reconnects, 3, "the connection was given up each time")
 	})
 }

@@ -46,13 +46,17 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 		w.stageTime = e.stageTime
 		w.alarms[stageAlarm] = time.Now().Add(e.stageTime)
 	}
+	w.reconnect = w.reconnect || e.reconnect
 	switch {
 	case e.pause:
 		w.pause(e.soon, e.atLeast)
-		if e.reconnect && w.opts.Reconnect != nil {
+	case e.request != noRequest:
+		if w.reconnect && w.opts.Reconnect != nil {
+			// Not before the pause: what was cancelled has left the connection by now,
+			// so that it can be seen to be idle.
 			w.opts.Reconnect()
 		}
-	case e.request != noRequest:
+		w.reconnect = false
 		w.ask(ctx, e.request)
 		w.setLimit()
 	case e.publish, e.follow, e.extend:

@@ -32,7 +32,7 @@ type Options struct {
 	// [invalidation.Stale] when it has passed. At least a second; zero means 75
 	// seconds, a little more than the minute after which kube-apiserver sends a
 	// bookmark on a quiet watch, so that there a proof is only needed when
-	// something is wrong.
+	// something is wrong; or MaxStaleness, if that is shorter.
 	MaxSilence time.Duration
 
 	// MaxStaleness is how old the newest proof of freshness may be for the store
@@ -133,7 +133,11 @@ func (o Options) withDefaults() Options {
 	if o.PageSize == 0 {
 		o.PageSize = 500 // client-go's pager: large enough for few round trips, small enough for etcd
 	}
-	setDefault(&o.WatchTimeout, 5*time.Minute)          // client-go's shortest
+	setDefault(&o.WatchTimeout, 5*time.Minute) // client-go's shortest
+	if o.MaxStaleness != 0 {
+		// Proofs are more frequent than that: silence for longer is no quiet.
+		setDefault(&o.MaxSilence, min(75*time.Second, o.MaxStaleness))
+	}
 	setDefault(&o.MaxSilence, 75*time.Second)           // kube-apiserver's bookmarks come every minute
 	setDefault(&o.RequestTimeout, time.Minute)          // kube-apiserver's --request-timeout
 	setDefault(&o.InitialEventsTimeout, 10*time.Second) // client-go begins to warn here

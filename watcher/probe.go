@@ -22,6 +22,13 @@ const maxPeeks = 8
 func (w *Watcher) probe(ctx context.Context, p probe) {
 	switch p {
 	case askLatest:
+		if bound := w.opts.MaxStaleness; w.state.tight && bound*4/5 < verdictTime {
+			// A bookmark for a peek that is opened when it is needed would come too late.
+			w.dropLatePeeks()
+			if len(w.peeks) < maxPeeks && w.ordered {
+				w.openPeek(ctx)
+			}
+		}
 		w.asked = w.number()
 		if !w.ordered { // a fake has no delays
 			w.told = &observation{kind: proofListed, version: w.state.version}
@@ -29,6 +36,7 @@ func (w *Watcher) probe(ctx context.Context, p probe) {
 		}
 		w.side.ask(ctx, &w.calls, w.list(w.source, metav1.ListOptions{Limit: 1}))
 	case askPeek:
+		w.dropLatePeeks()
 		if len(w.peeks) < maxPeeks {
 			w.openPeek(ctx)
 		}
@@ -96,6 +104,7 @@ func (w *Watcher) audit(obj runtime.Object) error {
 // peek is a second watch.
 type peek struct {
 	cancel   context.CancelFunc
+	askedAt  time.Time
 	openedAt time.Time // set by its goroutine before the first glimpse
 }
 
@@ -109,7 +118,7 @@ type glimpse struct {
 
 func (w *Watcher) openPeek(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &peek{cancel: cancel}
+	p := &peek{cancel: cancel, askedAt: time.Now()}
 	w.peeks = append(w.peeks, p)
 	call := w.watch(w.watchOptions(false), peekLength)
 	w.calls.Go(func() {
@@ -150,6 +159,19 @@ func (w *Watcher) closePeeks() {
 		p.cancel()
 	}
 	w.peeks = nil
+}
+
+// dropLatePeeks closes the peeks that should have ended by themselves: something
+// in between holds them back, or the server does not keep to its time (C4). They
+// must not keep new ones from being opened.
+func (w *Watcher) dropLatePeeks() {
+	w.peeks = slices.DeleteFunc(w.peeks, func(p *peek) bool {
+		late := time.Since(p.askedAt) > peekLength+time.Second
+		if late {
+			p.cancel()
+		}
+		return late
+	})
 }
 
 func (w *Watcher) closePeek(p *peek) {

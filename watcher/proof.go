@@ -62,7 +62,7 @@ const (
 	askTime    = 5 * time.Second
 	settleTime = 100 * time.Millisecond
 	peekLength = 3 * time.Second // the shortest watch that gets a bookmark
-	peekTime   = peekLength + 2*time.Second
+	peekTime   = peekLength + 500*time.Millisecond
 	tightTime  = 250 * time.Millisecond // of peeking, before the version is asked for again
 	missTime   = time.Second
 	auditTime  = 30 * time.Second // of a page
@@ -70,7 +70,7 @@ const (
 
 // maxAsks is how often a tight machine asks for the version within one proof
 // before it gives up waiting for a bookmark.
-const maxAsks = 10
+const maxAsks = 7
 
 // maxStuck is how many times in a row a stream may be found stuck before the set
 // is listed anew instead.
@@ -129,7 +129,10 @@ func (m *move) prove(o observation) {
 			m.rewound(fmt.Errorf("the server is at resource version %s, and was at %s: %w", o.version, p.from, ErrOutOfOrder))
 		default:
 			p.target, m.effects.answered = o.version, true
-			if p.stage == asking {
+			switch {
+			case p.missed != "" && !versions.Reached(m.version, p.missed):
+				p.stage, m.stageTime = missing, missTime
+			case p.stage == asking:
 				p.stage, m.stageTime = settling, settleTime
 			}
 			m.progressed()
@@ -139,7 +142,9 @@ func (m *move) prove(o observation) {
 		case p.isAudit(): // it will find that by itself
 		case !versions.Reached(m.version, o.version):
 			p.missed = o.version
-			if p.stage != missing {
+			// From a peek of an earlier proof it is no hurry: the main stream is
+			// about to bring it, or the next proof waits for it.
+			if p.stage != missing && p.stage != idle {
 				p.stage, m.stageTime = missing, missTime
 			}
 		case p.stage == missing:
@@ -201,7 +206,7 @@ func (m *move) prove(o observation) {
 			p.asks++
 			p.stage, p.from, m.stageTime, m.probe = asking, m.version, askTime, askLatest
 		case p.stage == peeking:
-			m.inconclusive(o.err)
+			m.inconclusive(errPeekCut)
 		case p.stage == missing:
 			m.stuck(fmt.Errorf("%w: resource version %s", errMissed, p.missed))
 		case p.stage == comparing:
@@ -215,7 +220,7 @@ func (m *move) prove(o observation) {
 }
 
 func (m *move) startProof(silent bool) {
-	m.proof = proof{stage: asking, from: m.version, silent: silent}
+	m.proof = proof{stage: asking, from: m.version, silent: silent, missed: m.proof.missed}
 	m.stageTime, m.probe = askTime, askLatest
 }
 
@@ -223,6 +228,9 @@ func (m *move) startProof(silent bool) {
 // be all a proof was waiting for.
 func (m *move) progressed() {
 	p := &m.proof
+	if p.missed != "" && p.stage != missing && versions.Reached(m.version, p.missed) {
+		p.missed = ""
+	}
 	switch {
 	case p.stage == missing:
 		if versions.Reached(m.version, p.missed) {
@@ -308,11 +316,16 @@ func (m *move) stuck(cause error) {
 	d := m.judge(invalidation.StreamStuck, cause)
 	m.stucks++
 	m.effects.reconnect = true
+	m.listOnce = m.listOnce || m.stucks >= maxStuck // by a request that is no stream
 	m.retreat(d.Recovery == invalidation.ListAll || m.stucks >= maxStuck, cause)
 }
 
 func (m *move) endProof() {
+	missed := m.proof.missed
 	m.proof = proof{}
+	if m.tight {
+		m.proof.missed = missed // by a peek that goes on
+	}
 	m.probe, m.stageTime = endProbe, 0
 }
 

@@ -66,6 +66,8 @@ type Watcher struct {
 
 	retry    *backoff.ExponentialBackOff
 	progress bool // since the last reset of retry
+
+	reconnect bool // before the next request
 }
 
 // New returns a Watcher that is not running. It fails if source or sink is nil

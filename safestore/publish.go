@@ -19,8 +19,8 @@ import (
 //     checks the token that is in the snapshot it has loaded, so that from the
 //     moment the token is over no snapshot under it is handed out, whichever is
 //     loaded.
-//   - To drop data: the current snapshot is replaced by one that never is ready,
-//     then the token ends. No snapshot without a set has a token that could
+//   - To drop data: the current snapshot is replaced by one that never is ready
+//     and says why, then the token ends. No snapshot without a set has a token that could
 //     become ready: a reader could have loaded it before, and ask it after.
 //   - To do both without a gap: a fresh token that is ready is stored with the
 //     set, then the old one ends. At no moment is there nothing to read.
@@ -93,7 +93,8 @@ func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 
 // succeedLocked replaces a ready token and its set by the next ones in one step.
 func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
-	r := s.explainLocked(old, invalidation.Relist, nil)
+	r := s.revocation(old, invalidation.Relist, nil)
+	s.explainLocked(old, r)
 	fresh, ok := s.tokens.Succeed(old, r, func(fresh *token.Token) {
 		next.token = fresh
 		s.store(next)
@@ -118,8 +119,10 @@ func (s *Store[T]) advance(set indexedSet[T], version string) {
 }
 
 // drop forgets the objects, for Stale as well (guarantee 11).
-func (s *Store[T]) drop() {
-	s.store(s.noSet())
+func (s *Store[T]) drop(why *invalidation.Revocation) {
+	next := s.noSet()
+	next.dropped = why
+	s.store(next)
 }
 
 // noSet is the snapshot before there is a set.
@@ -155,10 +158,11 @@ func (s *Store[T]) revoke(named *token.Token, d invalidation.Decision, cause err
 // revokeLocked ends the current token. If the decision leaves the set as it is, a
 // proof is enough for the next one to be ready.
 func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, cause error) *token.Token {
-	r := s.explainLocked(current, d.Revoke, cause)
+	r := s.revocation(current, d.Revoke, cause)
 	if d.Drop {
-		s.drop() // so that whoever hears of the end finds nothing, and the reason
+		s.drop(r) // so that whoever hears of the end finds nothing, and the reason
 	}
+	s.explainLocked(current, r)
 	provable := d.Recovery != invalidation.ListAll
 	wasUnproven := s.unproven == current
 	s.unproven = nil
@@ -191,30 +195,34 @@ func (s *Store[T]) close(cause error) {
 	if current.State() == token.Revoked {
 		return // closed before
 	}
-	r := s.explainLocked(current, invalidation.Closed, cause)
+	r := s.revocation(current, invalidation.Closed, cause)
+	s.explainLocked(current, r)
 	s.tokens.Close(r)
 	close(s.closed)
 	s.tellLocked(current, r)
 }
 
-// explainLocked makes the revocation, where readers that are woken by the end of
-// the token find it.
-func (s *Store[T]) explainLocked(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
-	r := &invalidation.Revocation{
+// revocation makes the end of a token.
+func (s *Store[T]) revocation(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
+	return &invalidation.Revocation{
 		Generation:      t.Generation(),
 		Reason:          reason,
 		Cause:           cause,
 		Since:           time.Now(),
 		ResourceVersion: s.current.Load().version,
 	}
+}
+
+// explainLocked puts a revocation where readers that are woken by the end of the
+// token find it.
+func (s *Store[T]) explainLocked(t *token.Token, r *invalidation.Revocation) {
 	if t.WasReady() {
 		s.since.Store(&r.Since)
 	}
 	s.last.Store(r)
-	if isVoid(reason) {
+	if isVoid(r.Reason) {
 		s.lastVoid.Store(r)
 	}
-	return r
 }
 
 func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {

@@ -149,6 +149,9 @@ func endOf(ctx context.Context) error {
 // longer waits, nil if it did not.
 func (s *Store[T]) notReady(waited error) *NotReadyError {
 	e := &NotReadyError{Store: s.name, Generation: 1, Revocation: s.last.Load(), Waited: waited}
+	if r := s.current.Load().dropped; r != nil && (e.Revocation == nil || r.Generation > e.Revocation.Generation) {
+		e.Revocation = r // data is dropped for it, and the token is about to end
+	}
 	if r := e.Revocation; r != nil {
 		// Not the current token's number, which may be older or newer than r.
 		e.Generation = r.Generation + 1

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
@@ -24,9 +25,10 @@ type Snapshot[T Object] struct {
 	set      indexedSet[T]
 	indexes  indexes[T]
 	version  string
-	at       time.Time     // when the server last brought it forward
-	proof    watcher.Proof // newest one that it holds all there was
-	complete bool          // false before the first set, and when data was dropped
+	at       time.Time                // when the server last brought it forward
+	proof    watcher.Proof            // newest one that it holds all there was
+	complete bool                     // false before the first set, and when data was dropped
+	dropped  *invalidation.Revocation // why data was dropped, nil if it was not
 	resource schema.GroupResource
 }
 

@@ -132,7 +132,7 @@ func (w *writer[T]) Revoke(d invalidation.Decision, cause error) {
 		}
 	}
 	if d.Drop {
-		w.store.drop() // if that is all that is new
+		w.store.drop(w.store.last.Load()) // if that is all that is new
 		w.building = nil
 	}
 	w.rewound = w.rewound || errors.Is(cause, watcher.ErrOutOfOrder)

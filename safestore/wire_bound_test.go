@@ -24,21 +24,30 @@ func TestC3QuietHours(t *testing.T) {
 		server  string
 		bound   time.Duration
 		perHour int // requests, at most
+		large   bool
 	}{
-		{"bookmarks", 0, 10},
-		{"bookmarks", 10 * time.Minute, 40},
-		{"bookmarks", time.Minute, 240},
-		{"bookmarks", 30 * time.Second, 480},
-		{"bookmarks", 10 * time.Second, 1400},
-		{"bookmarks", 5 * time.Second, 9_000},
-		{"bookmarks", 3 * time.Second, 18_000},
-		{"bookmarks", 2 * time.Second, 25_000},
-		{"no bookmarks", 0, 120},
-		{"no bookmarks", time.Minute, 240},
-		{"no bookmarks", 10 * time.Second, 1400},
+		{"bookmarks", 0, 10, false},
+		{"bookmarks", 10 * time.Minute, 40, false},
+		{"bookmarks", time.Minute, 240, false},
+		{"bookmarks", 30 * time.Second, 480, false},
+		{"bookmarks", 10 * time.Second, 1400, false},
+		{"bookmarks", 5 * time.Second, 4_000, false},
+		{"bookmarks", 3 * time.Second, 12_000, false},
+		{"bookmarks", 2 * time.Second, 16_000, false},
+		{"bookmarks", 5 * time.Second, 9_000, true},
+		{"bookmarks", 3 * time.Second, 18_000, true},
+		{"bookmarks", 2 * time.Second, 25_000, true},
+		{"no bookmarks", 0, 120, false},
+		{"no bookmarks", time.Minute, 240, false},
+		{"no bookmarks", 10 * time.Second, 1400, false},
 	} {
-		t.Run(fmt.Sprintf("%s, bound %v", tc.server, tc.bound), func(t *testing.T) {
-			onWire(t, safestore.Options{MaxStaleness: tc.bound}, func(t *testing.T, w *wire) {
+		t.Run(fmt.Sprintf("%s, bound %v, large=%v", tc.server, tc.bound, tc.large), func(t *testing.T) {
+			opts := safestore.Options{MaxStaleness: tc.bound}
+			if tc.large { // more than one page
+				opts.Watch.PageSize = 1
+			}
+			onWire(t, opts, func(t *testing.T, w *wire) {
+				w.maps.Set(configMap("b", "1"))
 				if fault := bookmarks[tc.server]; fault != nil {
 					w.Break(wiretest.Watches, fault)
 				}

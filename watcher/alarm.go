@@ -104,8 +104,8 @@ func Age(moment, now time.Time) time.Duration {
 	return max(now.Sub(moment), now.Round(0).Sub(moment.Round(0)))
 }
 
-// verdictTime is the longest that a proof takes on a live server: a bookmark of
-// the second watch comes after one second, in steps of one.
+// verdictTime is the longest that a proof takes on a live server: the bookmark of
+// a peek comes within two seconds, if one comes at all.
 const verdictTime = 3 * time.Second
 
 // proofInterval is how old a proof may become before the next one is asked for,

@@ -16,6 +16,7 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	}
 	if e.publish {
 		w.auditLater()
+		w.state.small = w.status.built.Load() <= max(w.opts.PageSize, 1)
 		w.ready(w.begun.AsOf, w.sink.Publish(w.state.version, w.begun))
 	}
 	if e.moved {

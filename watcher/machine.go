@@ -67,6 +67,7 @@ type state struct {
 	noBookmarks bool
 	bounded     bool // there is a MaxStaleness; never changes
 	tight       bool // and it is hardly longer than a proof takes; never changes
+	small       bool // the set came in one page, or would have
 }
 
 // effects is what a step wants done. The zero value is nothing.

@@ -22,7 +22,7 @@ const maxPeeks = 8
 func (w *Watcher) probe(ctx context.Context, p probe) {
 	switch p {
 	case askLatest:
-		if bound := w.opts.MaxStaleness; w.state.tight && bound*4/5 < verdictTime {
+		if bound := w.opts.MaxStaleness; w.state.tight && !w.state.small && bound*4/5 < verdictTime {
 			// A bookmark for a peek that is opened when it is needed would come too late.
 			w.dropLatePeeks()
 			if len(w.peeks) < maxPeeks && w.ordered {

@@ -29,10 +29,13 @@ import (
 // programs may ask for it at an interval (C52). A difference that the main stream
 // does not bring within a moment shows that the set has diverged.
 //
-// A bookmark takes its time, one second and more. For bounds that are hardly
-// longer, the machine is tight: it asks for the version again and again while it
-// waits, and opens a peek each time, so that when the next bookmark comes it
-// proves a moment just passed.
+// A bookmark takes its time, up to two seconds; and kube-apiserver sends none to a
+// watch of one namespace, or with a selector, while the last thing that happened
+// is of no concern to it. For bounds that are hardly longer, the machine is tight:
+// if the set is small, an audit of one page is quicker than any peek. If it is
+// not, the machine asks for the version again and again while it waits, and opens
+// a peek each time, so that when the next bookmark comes it proves a moment just
+// passed.
 //
 // This is the second half of the state machine: pure, like step.
 
@@ -199,8 +202,8 @@ func (m *move) prove(o observation) {
 			if m.tight {
 				m.stageTime = tightTime
 			}
-			if m.noBookmarks && m.proofNeeded() {
-				m.inconclusive(nil) // as the last one was
+			if (m.noBookmarks || m.tight && m.small) && m.proofNeeded() {
+				m.standIn() // it would be inconclusive, as the last one was, or late
 			}
 		case p.stage == peeking && m.tight && p.asks < maxAsks:
 			p.asks++
@@ -283,12 +286,17 @@ func (m *move) proofNeeded() bool { return m.bounded || m.doubt || m.proof.again
 // proof; where one is needed, an audit has to be it.
 func (m *move) inconclusive(err error) {
 	m.noBookmarks = true
-	p := m.proof
 	if err == nil && !m.proofNeeded() {
 		m.endProof()
 		m.effects.heard = true
 		return
 	}
+	m.standIn()
+}
+
+// standIn goes on with an audit in place of a peek.
+func (m *move) standIn() {
+	p := m.proof
 	m.endProof()
 	m.startAudit(p.from)
 	m.proof.silent, m.proof.again, m.proof.standIn = p.silent, p.again, true

@@ -20,8 +20,9 @@ import (
 //     moment the token is over no snapshot under it is handed out, whichever is
 //     loaded.
 //   - To drop data: the current snapshot is replaced by one that never is ready
-//     and says why, then the token ends. No snapshot without a set has a token that could
-//     become ready: a reader could have loaded it before, and ask it after.
+//     and says why, then the token ends. No snapshot without a set has a token
+//     that could become ready: a reader could have loaded it before, and ask it
+//     after.
 //   - To do both without a gap: a fresh token that is ready is stored with the
 //     set, then the old one ends. At no moment is there nothing to read.
 //   - Hooks hear of it last, by when readers and contexts know.

@@ -20,6 +20,7 @@ const (
 	NotServed                      // the resource is not served [404]
 	NotWatchable                   // the resource cannot be listed or watched [405]
 	NotUsable                      // an answer or event cannot be decoded or applied
+	SetTooLarge                    // the set has grown over a limit of the program's
 	RevokeCalled                   // the program asked for a revocation
 	ContextEnded                   // the store's context ended
 )
@@ -90,6 +91,10 @@ func Default(o Observation) Decision {
 		return Decision{Revoke: ResourceGone, Recovery: ListAll, Drop: true}
 	case NotUsable:
 		return Decision{Revoke: BadData, Recovery: ListAll}
+	case SetTooLarge:
+		// Not dropped: what is held is within the limit. The list says when there is
+		// less.
+		return Decision{Revoke: TooLarge, Recovery: ListAll}
 	case RevokeCalled:
 		return Decision{Revoke: Requested, Recovery: ListAll}
 	case ContextEnded:

@@ -8,7 +8,7 @@ import (
 
 // sightings are all there are: a new one is added here or TestDefault fails.
 var sightings = []Sighting{StreamEnded, StreamBroken, StreamStuck, SetDiverged, OutOfTouch, VersionExpired, VersionRewound, NotKnown, NotAllowed, NotServed,
-	NotWatchable, NotUsable, RevokeCalled, ContextEnded}
+	NotWatchable, NotUsable, SetTooLarge, RevokeCalled, ContextEnded}
 
 func TestDefault(t *testing.T) {
 	for seen, want := range map[Sighting]Decision{
@@ -24,6 +24,7 @@ func TestDefault(t *testing.T) {
 		NotServed:      {Revoke: ResourceGone, Recovery: ListAll, Drop: true},
 		NotWatchable:   {Revoke: ResourceGone, Recovery: ListAll, Drop: true},
 		NotUsable:      {Revoke: BadData, Recovery: ListAll},
+		SetTooLarge:    {Revoke: TooLarge, Recovery: ListAll},
 		RevokeCalled:   {Revoke: Requested, Recovery: ListAll},
 		ContextEnded:   {Revoke: Closed},
 		Sighting(99):   {Revoke: BadData, Recovery: ListAll},

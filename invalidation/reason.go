@@ -16,6 +16,7 @@ const (
 	Forbidden    Reason = "Forbidden"    // 403: the right to list or watch is missing or withdrawn (C21)
 	ResourceGone Reason = "ResourceGone" // 404: the server does not serve the resource, for example its CRD was deleted (C25)
 	BadData      Reason = "BadData"      // something received cannot be decoded or applied, so the set cannot be complete (C24, C50)
+	TooLarge     Reason = "TooLarge"     // the set is larger than the program allows (C42)
 	Requested    Reason = "Requested"    // the program asked for it
 	Closed       Reason = "Closed"       // the store's context ended
 )

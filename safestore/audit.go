@@ -22,6 +22,9 @@ type identity struct {
 	version string
 }
 
+// same reports whether two objects of one key are the same one in the same state.
+func (i identity) same(other identity) bool { return i.version != "" && i == other }
+
 func identityOf(obj metav1.Object) identity { return identity{obj.GetUID(), obj.GetResourceVersion()} }
 
 // BeginAudit implements watcher.Sink.
@@ -40,7 +43,7 @@ func (w *writer[T]) EndAudit() { w.audit = nil }
 // Compare implements watcher.Sink. What events have changed since the list was
 // asked for may differ: the set is ahead of the list there, or the list of it.
 func (w *writer[T]) Compare() error {
-	set := w.store.current.Load().set.objects
+	set := w.store.current.Load().set
 	differ, example := 0, ""
 	note := func(key types.NamespacedName, how string) {
 		if _, ok := w.audit.touched[key]; ok {
@@ -50,20 +53,19 @@ func (w *writer[T]) Compare() error {
 			example = fmt.Sprintf("%s %s", key, how)
 		}
 	}
-	for obj := range set.all() {
-		key := Key(obj)
+	for key, held := range set.identities() {
 		listed, ok := w.audit.listed[key]
 		switch {
 		case !ok:
 			note(key, "is gone from the server")
-		case listed.uid != obj.GetUID():
+		case listed.uid != held.uid:
 			note(key, "is another object on the server")
-		case !versions.Reached(obj.GetResourceVersion(), listed.version):
+		case !versions.Reached(held.version, listed.version):
 			note(key, "is newer on the server")
 		}
 	}
 	for key := range w.audit.listed {
-		if _, ok := set.get(key); !ok {
+		if _, ok := set.identity(key); !ok {
 			note(key, "is missing")
 		}
 	}

@@ -16,10 +16,12 @@
 //
 // # Rules for callers
 //
-//   - Objects are shared by all readers. Do not change them; DeepCopy first.
+//   - Objects are shared by all readers. Do not change them: read copies with
+//     [Store.GetDeepCopy] and the option [DeepCopy].
 //   - A NotFound error (apierrors.IsNotFound) means that the object does not
-//     exist. Every other error of a read is a [*NotReadyError] and says nothing
-//     about any object.
+//     exist. A [*NotReadyError] says nothing about any object. The others are those
+//     of what was asked, as an index that there is none of, and of stores that are
+//     lenient: [*BadObjectError], [ErrPartial].
 //   - Reads that belong together are made on one [Snapshot].
 //
 // # Concurrency

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/kube-safestore/kube-safestore/safestore/internal/trie"
 )
 
 // index finds objects by a value that a function computes from them.
@@ -50,11 +48,26 @@ func WithLabelIndex[T Object](label string) Option[T] {
 	})
 }
 
+// WithFieldIndex adds an index by the value of one field, such as
+// "spec.nodeName", which it is named after. Objects whose value is empty are not
+// found.
+func WithFieldIndex[T Object](field string, value func(T) string) Option[T] {
+	if value == nil {
+		return WithIndex[T](field, nil) // which is refused
+	}
+	return WithIndex(field, func(obj T) []string {
+		if v := value(obj); v != "" {
+			return []string{v}
+		}
+		return nil
+	})
+}
+
 // of returns the values of an object.
 func (i index[T]) of(obj T) (values []string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("index %q: panic on %s", i.name, describe(obj)) // v may quote the object
+			err = fmt.Errorf("index %q: panic", i.name) // v may quote the object
 		}
 	}()
 	return i.values(obj), nil
@@ -76,114 +89,18 @@ func (all indexes[T]) find(name string) (int, error) {
 	return 0, fmt.Errorf("safestore: no index %q: there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
-// indexedSet is a set of objects with its indexes. It is immutable, and the zero
-// value is empty.
-type indexedSet[T Object] struct {
-	objects objects[T]
-	// indexed has, for each index, the objects by value; nil if there are none.
-	indexed []trie.Map[objects[T]]
-}
-
-// by returns the objects of one value of an index.
-func (c indexedSet[T]) by(index int, value string) objects[T] {
-	if index >= len(c.indexed) {
-		return objects[T]{}
+// of returns the values of an object in each index. It fails with a
+// BadObjectError.
+func (all indexes[T]) of(obj T) ([][]string, error) {
+	if len(all) == 0 {
+		return nil, nil
 	}
-	set, _ := c.indexed[index].Get(value)
-	return set
-}
-
-// edit returns a draft that starts from this set.
-func (c indexedSet[T]) edit(all indexes[T]) *draft[T] {
-	d := &draft[T]{all: all, objects: c.objects.edit()}
-	for n := range all {
-		var values trie.Map[objects[T]]
-		if n < len(c.indexed) {
-			values = c.indexed[n]
-		}
-		d.indexed = append(d.indexed, values.Edit())
-		d.open = append(d.open, map[string]*builder[T]{})
-	}
-	return d
-}
-
-// draft makes an indexed set, one edit at a time.
-type draft[T Object] struct {
-	all     indexes[T]
-	objects *builder[T]
-	indexed []*trie.Editor[objects[T]]
-	open    []map[string]*builder[T] // by index, the values being edited
-}
-
-// set puts obj in, in place of what was there. If it fails the draft is of no use
-// any more.
-func (d *draft[T]) set(obj T) error {
-	if err := d.unindex(obj); err != nil {
-		return err
-	}
-	d.objects.set(obj)
-	for n, i := range d.all {
-		values, err := i.of(obj)
-		if err != nil {
-			return err
-		}
-		for _, value := range values {
-			d.value(n, value).set(obj)
+	values := make([][]string, len(all))
+	for n, i := range all {
+		var err error
+		if values[n], err = i.of(obj); err != nil {
+			return nil, &BadObjectError{Key: Key(obj), Err: err, kind: fmt.Sprintf("%T", obj), identity: identityOf(obj)}
 		}
 	}
-	return nil
-}
-
-// delete takes the object of obj's key out.
-func (d *draft[T]) delete(obj T) error {
-	err := d.unindex(obj)
-	d.objects.delete(Key(obj))
-	return err
-}
-
-// unindex takes the object of obj's key out of the indexes.
-func (d *draft[T]) unindex(obj T) error {
-	if len(d.all) == 0 {
-		return nil
-	}
-	old, ok := d.objects.get(Key(obj))
-	if !ok {
-		return nil
-	}
-	for n, i := range d.all {
-		values, err := i.of(old)
-		if err != nil {
-			return err
-		}
-		for _, value := range values {
-			d.value(n, value).delete(Key(old))
-		}
-	}
-	return nil
-}
-
-func (d *draft[T]) value(index int, value string) *builder[T] {
-	b, ok := d.open[index][value]
-	if !ok {
-		set, _ := d.indexed[index].Get(value)
-		b = set.edit()
-		d.open[index][value] = b
-	}
-	return b
-}
-
-// finish returns what was made. The draft must not be used after it.
-func (d *draft[T]) finish() indexedSet[T] {
-	c := indexedSet[T]{objects: d.objects.objects()}
-	for n, e := range d.indexed {
-		for value, b := range d.open[n] {
-			if set := b.objects(); set.count == 0 {
-				e.Delete(value)
-			} else {
-				e.Set(value, set)
-			}
-		}
-		c.indexed = append(c.indexed, e.Map())
-	}
-	return c
+	return values, nil
 }

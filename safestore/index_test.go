@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -39,11 +40,11 @@ func TestC53IndexesAgreeWithObjects(t *testing.T) {
 			var versions []version
 			set, want := indexedSet[*Map]{}, map[types.NamespacedName]*Map{}
 			for range 60 {
-				d := set.edit(all)
+				d := set.edit(all, limits{})
 				for range 1 + rnd.IntN(5) {
 					obj := worded(string(rune('A'+rnd.IntN(3))), fmt.Sprint(rnd.IntN(8)), "abcabc"[rnd.IntN(3):][:rnd.IntN(4)])
 					if rnd.IntN(3) == 0 {
-						require.NoError(t, d.delete(obj))
+						require.NoError(t, d.delete(Key(obj)))
 						delete(want, Key(obj))
 					} else {
 						require.NoError(t, d.set(obj))
@@ -97,7 +98,7 @@ func namesOf(list []*Map) []string {
 
 func TestListOptions(t *testing.T) {
 	r := newRig(t)
-	r.index(t, WithIndex("letters", letters))
+	r.index(t, WithIndex("letters", letters), WithFieldIndex("word", func(m *Map) string { return m.Labels["word"] }))
 	r.publishSet(t, "1", worded("B", "b", "ab"), worded("A", "z", "a"), worded("A", "a", "b"), worded("", "n", ""))
 	s, err := r.Snapshot()
 	require.NoError(t, err)
@@ -113,6 +114,8 @@ func TestListOptions(t *testing.T) {
 		"selector":            {[]ListOption{MatchingLabelsSelector(parse(t, "word in (a, b)"))}, []string{"A/a", "A/z"}},
 		"no selector":         {[]ListOption{MatchingLabelsSelector(nil)}, []string{"/n", "A/a", "A/z", "B/b"}},
 		"index":               {[]ListOption{ByIndex("letters", "a")}, []string{"A/z", "B/b"}},
+		"field index":         {[]ListOption{ByIndex("word", "ab")}, []string{"B/b"}},
+		"field index, empty":  {[]ListOption{ByIndex("word", "")}, nil},
 		"index, no such":      {[]ListOption{ByIndex("letters", "x")}, nil},
 		"index and namespace": {[]ListOption{ByIndex("letters", "b"), InNamespace("A")}, []string{"A/a"}},
 		"index and selector":  {[]ListOption{ByIndex("letters", "a"), MatchingLabelsSelector(parse(t, "word!=a"))}, []string{"B/b"}},
@@ -123,13 +126,105 @@ func TestListOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, append([]string{}, tc.want...), namesOf(listed(t, s, append(tc.opts, Sorted())...)))
 			assert.Len(t, listed(t, s, tc.opts...), len(tc.want), "in any order")
+			count, err := s.Count(append(tc.opts, DeepCopy())...)
+			require.NoError(t, err)
+			assert.Equal(t, len(tc.want), count)
+			var selected []string
+			seq, err := s.Select(append(tc.opts, Sorted())...)
+			require.NoError(t, err)
+			for k, obj := range seq {
+				assert.Equal(t, Key(obj), k)
+				selected = append(selected, k.String())
+			}
+			assert.Equal(t, tc.want, selected)
 		})
 	}
+	_, err = s.Select(ByIndex("words", "a"))
+	assert.ErrorContains(t, err, "no index")
+	_, err = s.Count(ByIndex("words", "a"))
+	assert.ErrorContains(t, err, "no index")
 	_, err = s.List(ByIndex("words", "a"))
-	assert.EqualError(t, err, `safestore: no index "words": there are "letters"`)
+	assert.EqualError(t, err, `safestore: no index "words": there are "letters", "word"`)
 	_, err = r.List(t.Context(), ByIndex("words", "a"))
 	assert.ErrorContains(t, err, "no index")
 	assert.NotErrorIs(t, err, ErrNotReady)
+}
+
+// Iterations can be broken off, whatever they are made of.
+func TestSelectStops(t *testing.T) {
+	r := newRig(t)
+	r.publishSet(t, "1", worded("A", "a", "x"), worded("A", "b", "x"), worded("B", "c", "x"))
+	s, err := r.Snapshot()
+	require.NoError(t, err)
+	for _, opts := range [][]ListOption{
+		nil, {Sorted()}, {Limit(2)}, {DeepCopy()}, {InNamespace("A")}, {MatchingLabels(map[string]string{"word": "x"})},
+		{Sorted(), Limit(2), DeepCopy(), MatchingLabels(map[string]string{"word": "x"})},
+	} {
+		seq, err := s.Select(opts...)
+		require.NoError(t, err)
+		for range 2 { // and made again
+			seen := 0
+			for range seq {
+				seen++
+				break
+			}
+			assert.Equal(t, 1, seen)
+		}
+	}
+}
+
+// C51: copies are the caller's to change.
+func TestC51DeepCopyReads(t *testing.T) {
+	r := newRig(t)
+	r.publishSet(t, "1", worded("A", "a", "x"))
+	s, err := r.Snapshot()
+	require.NoError(t, err)
+	change := func(obj *Map, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		obj.Labels["word"] = "changed"
+	}
+	change(r.GetDeepCopy(t.Context(), key("A", "a")))
+	change(s.GetDeepCopy(key("A", "a")))
+	list, err := r.List(t.Context(), DeepCopy())
+	change(list[0], err)
+	seq, err := s.Select(DeepCopy())
+	for _, obj := range seq {
+		change(obj, err)
+	}
+	got, err := r.Get(t.Context(), key("A", "a"))
+	require.NoError(t, err)
+	assert.Equal(t, "x", got.Labels["word"])
+
+	_, err = s.GetDeepCopy(key("A", "b"))
+	assert.True(t, apierrors.IsNotFound(err))
+	_, err = r.GetDeepCopy(t.Context(), key("A", "b"))
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+// Any labels and any selector: what is listed is what matches.
+func FuzzSelectors(f *testing.F) {
+	f.Add("word=a", "word", "a")
+	f.Add("word notin (a,b),!other", "word", "c")
+	f.Fuzz(func(t *testing.T, selector, label, value string) {
+		parsed, err := labels.Parse(selector)
+		if err != nil {
+			return
+		}
+		obj := worded("A", "a", "x")
+		obj.Labels[label] = value
+		r := newRig(t)
+		r.publishSet(t, "1", obj, worded("A", "b", "x"))
+		s, err := r.Snapshot()
+		require.NoError(t, err)
+		want := 0
+		for _, obj := range s.All() {
+			if parsed.Matches(labels.Set(obj.Labels)) {
+				want++
+			}
+		}
+		assert.Len(t, listed(t, s, MatchingLabelsSelector(parsed)), want)
+	})
 }
 
 // indexed returns the indexes that options make.
@@ -166,7 +261,7 @@ func TestIndexThatPanicsIsBadData(t *testing.T) {
 	r.Begin()
 	require.NoError(t, r.Build("ADDED", worded("A", "good", "")))
 	err := r.Build("ADDED", worded("A", "bad", "secret"))
-	assert.EqualError(t, err, `index "bad": panic on *v1.ConfigMap A/bad`)
+	assert.EqualError(t, err, `*v1.ConfigMap A/bad: index "bad": panic`)
 
 	r.publishSet(t, "1", worded("A", "good", ""))
 	bad := worded("A", "bad", "secret")
@@ -183,6 +278,7 @@ func TestTypedOptionsAreValidated(t *testing.T) {
 	for want, bad := range map[string][]Option[*Map]{
 		"safestore: WithIndex: the name is empty":             {WithIndex("", letters)},
 		`safestore: WithIndex "a": the function is nil`:       {WithIndex[*Map]("a", nil)},
+		`safestore: WithIndex "b": the function is nil`:       {WithFieldIndex[*Map]("b", nil)},
 		`safestore: WithIndex "a": there is one of that name`: {WithIndex("a", letters), WithLabelIndex[*Map]("a")},
 		"safestore: WithTransform: the function is nil":       {WithTransform[*Map](nil)},
 	} {

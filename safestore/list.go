@@ -1,14 +1,9 @@
 package safestore
 
-import (
-	"cmp"
-	"slices"
+import "k8s.io/apimachinery/pkg/labels"
 
-	"k8s.io/apimachinery/pkg/labels"
-)
-
-// ListOption narrows or orders a List. All options of one List apply together; of
-// those of the same kind the last one counts.
+// ListOption narrows or orders a List, Select or Count. All options of one call
+// apply together; of those of the same kind the last one counts.
 type ListOption func(*query)
 
 // query is what the options of a List come to.
@@ -19,6 +14,14 @@ type query struct {
 	value     string
 	limit     int // 0 for none
 	sorted    bool
+	copied    bool
+}
+
+func queryOf(opts []ListOption) (q query) {
+	for _, opt := range opts {
+		opt(&q)
+	}
+	return q
 }
 
 // InNamespace lists the objects of one namespace. The empty string is no
@@ -56,45 +59,8 @@ func Sorted() ListOption {
 	return func(q *query) { q.sorted = true }
 }
 
-// List returns the objects that all options match, in no particular order unless
-// [Sorted] is one of them. The slice is the caller's own; the objects are shared.
-// The one error is that of an index that the store does not have.
-func (s *Snapshot[T]) List(opts ...ListOption) ([]T, error) {
-	var q query
-	for _, opt := range opts {
-		opt(&q)
-	}
-	set := s.set.objects
-	if q.index != "" {
-		n, err := s.indexes.find(q.index)
-		if err != nil {
-			return nil, err
-		}
-		set = s.set.by(n, q.value)
-	}
-	seq, size := set.all(), set.count
-	if q.namespace != "" {
-		seq, size = set.in(q.namespace), set.countIn(q.namespace)
-	}
-	if q.selector != nil && !q.selector.Empty() {
-		size = 0 // nobody knows
-	}
-	list := make([]T, 0, size)
-	for obj := range seq {
-		if q.selector != nil && !q.selector.Matches(labels.Set(obj.GetLabels())) {
-			continue
-		}
-		if list = append(list, obj); len(list) == q.limit && !q.sorted {
-			break
-		}
-	}
-	if q.sorted {
-		slices.SortFunc(list, func(a, b T) int {
-			return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-		})
-	}
-	if q.limit > 0 && len(list) > q.limit {
-		list = slices.Clip(list[:q.limit])
-	}
-	return list, nil
+// DeepCopy lists copies, which are the caller's to change, in place of the objects
+// that all readers share.
+func DeepCopy() ListOption {
+	return func(q *query) { q.copied = true }
 }

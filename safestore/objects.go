@@ -8,10 +8,10 @@ import (
 	"github.com/kube-safestore/kube-safestore/safestore/internal/trie"
 )
 
-// objects is an immutable set of objects by namespace and name. The zero value
-// is empty. Namespaces are a level of their own, so that one can be read without
+// objects is an immutable set of objects, or of what is known of them, by namespace
+// and name. The zero value is empty. Namespaces are a level of their own, so that one can be read without
 // looking at the others, and no read has to build a key.
-type objects[T Object] struct {
+type objects[T any] struct {
 	namespaces trie.Map[trie.Map[T]]
 	count      int
 }
@@ -58,7 +58,7 @@ func (o objects[T]) edit() *builder[T] {
 }
 
 // builder makes a set, one edit at a time, without copying for each.
-type builder[T Object] struct {
+type builder[T any] struct {
 	namespaces *trie.Editor[trie.Map[T]]
 	count      int
 	open       map[string]*trie.Editor[T] // namespaces being edited
@@ -78,10 +78,10 @@ func (b *builder[T]) get(key types.NamespacedName) (T, bool) {
 	return b.namespace(key.Namespace).Get(key.Name)
 }
 
-func (b *builder[T]) set(obj T) {
-	e := b.namespace(obj.GetNamespace())
+func (b *builder[T]) set(key types.NamespacedName, obj T) {
+	e := b.namespace(key.Namespace)
 	before := e.Len()
-	e.Set(obj.GetName(), obj)
+	e.Set(key.Name, obj)
 	b.count += e.Len() - before
 }
 

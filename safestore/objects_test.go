@@ -53,13 +53,14 @@ func TestObjects(t *testing.T) {
 						continue
 					}
 					obj := mapOf(k.Namespace, k.Name, "1")
-					b.set(obj)
+					b.set(Key(obj), obj)
 					want[k] = obj
 				}
 				set = b.objects()
 			case 4:
+				discarded := mapOf("A", "discarded", "1")
 				b := set.edit() // of which nothing comes
-				b.set(mapOf("A", "discarded", "1"))
+				b.set(Key(discarded), discarded)
 				b.delete(anyKey())
 			}
 			history = append(history, version{set, maps.Clone(want)})
@@ -320,7 +321,8 @@ func BenchmarkSet(b *testing.B) {
 			var set objects[*Map]
 			builder := set.edit()
 			for i := range n {
-				builder.set(mapOf(strconv.Itoa(i%10), strconv.Itoa(i), "1"))
+				obj := mapOf(strconv.Itoa(i%10), strconv.Itoa(i), "1")
+				builder.set(Key(obj), obj)
 			}
 			set = builder.objects()
 			obj := mapOf("1", "1", "2")
@@ -342,7 +344,7 @@ func listed(t *testing.T, s *Snapshot[*Map], opts ...ListOption) []*Map {
 
 func with(set objects[*Map], obj *Map) objects[*Map] {
 	b := set.edit()
-	b.set(obj)
+	b.set(Key(obj), obj)
 	return b.objects()
 }
 

@@ -30,6 +30,25 @@ type Options struct {
 	// moment the relist begins.
 	GaplessRelist bool
 
+	// Lenient keeps the store ready when single objects cannot be kept, because they
+	// cannot be decoded, or a transform or an index function fails on them (C24).
+	// Reading such an object fails with a [*BadObjectError], and a List that it might
+	// belong to returns the others together with [ErrPartial]. False means that the
+	// store is not ready, for [invalidation.BadData], until the object is mended.
+	//
+	// Decoding is told apart by object only if the store does it: give New a dynamic
+	// client. A typed client fails with a whole list or watch at once.
+	Lenient bool
+
+	// MaxObjects and MaxBytes are how many objects the store may hold, and of how
+	// many bytes: a set that outgrows them is not kept, and the store is not ready,
+	// for [invalidation.TooLarge], until there are fewer (C42). The bytes are those
+	// of the objects' encoded form, protobuf or JSON, which is less than they take in
+	// memory; finding them out costs a moment for each object. While a set is listed
+	// again, the store holds what differs of two sets. Zero is no limit.
+	MaxObjects int
+	MaxBytes   int64
+
 	// Watch adjusts how the server is listed and watched.
 	Watch watcher.Options
 }
@@ -42,6 +61,12 @@ type Option[T Object] func(*Store[T]) error
 func (o Options) Validate() error {
 	if o.MaxStaleness != 0 && o.Watch.MaxStaleness != 0 && o.MaxStaleness != o.Watch.MaxStaleness {
 		return errors.New("MaxStaleness and Watch.MaxStaleness are both set, and differ")
+	}
+	if o.MaxObjects < 0 {
+		return fmt.Errorf("MaxObjects is negative: %d", o.MaxObjects)
+	}
+	if o.MaxBytes < 0 {
+		return fmt.Errorf("MaxBytes is negative: %d", o.MaxBytes)
 	}
 	if err := (watcher.Options{MaxStaleness: o.MaxStaleness}).Validate(); err != nil {
 		return err

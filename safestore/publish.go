@@ -138,6 +138,9 @@ var never = func() *token.Token {
 	return source.Current()
 }()
 
+// edit returns a draft that starts from a set.
+func (s *Store[T]) edit(set indexedSet[T]) *draft[T] { return set.edit(s.indexes, s.limits) }
+
 // store makes a snapshot the current one. Snapshots are only ever stored by the
 // goroutine of Run, which needs no lock for that.
 func (s *Store[T]) store(next *Snapshot[T]) {
@@ -181,7 +184,7 @@ func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, c
 func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 	s.mu.Lock()
 	if s.current.Load() == snapshot && snapshot.token == s.tokens.Current() && snapshot.token.State() == token.Ready {
-		cause := &staleError{bound: s.bound, age: watcher.Age(snapshot.proof.AsOf, time.Now())}
+		cause := &staleError{bound: s.bound, age: snapshot.Age()}
 		s.revokeLocked(snapshot.token, invalidation.Decision{Revoke: invalidation.Stale}, cause)
 	}
 	s.mu.Unlock()
@@ -239,5 +242,5 @@ func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
 // fresh reports whether the newest proof of a snapshot is young enough to read
 // it.
 func (s *Store[T]) fresh(snapshot *Snapshot[T]) bool {
-	return s.bound == 0 || watcher.Age(snapshot.proof.AsOf, time.Now()) <= s.bound
+	return s.bound == 0 || snapshot.Age() <= s.bound
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
-	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
 // startGrace is how long a read waits for Run to be called: as long as the
@@ -59,7 +58,7 @@ func (s *Store[T]) Stale() (*Snapshot[T], time.Duration) {
 	if !snapshot.complete {
 		return nil, 0
 	}
-	return snapshot, watcher.Age(snapshot.proof.AsOf, time.Now())
+	return snapshot, snapshot.Age()
 }
 
 // WaitReady waits until the store is ready and returns the token, following
@@ -74,10 +73,14 @@ func (s *Store[T]) WaitReady(ctx context.Context) (*token.Token, error) {
 	return snapshot.token, nil
 }
 
+// WaitSnapshot returns the current view, waiting until the store is ready. Its
+// errors are those of [Store.WaitReady].
+func (s *Store[T]) WaitSnapshot(ctx context.Context) (*Snapshot[T], error) { return s.wait(ctx) }
+
 // Get returns the object of that key from the current snapshot, waiting until
-// the store is ready. If the object does not exist the error is an API NotFound
-// error (apierrors.IsNotFound); the other errors are those of [Store.WaitReady].
-// The object is shared and must not be changed.
+// the store is ready. Its errors are those of [Store.WaitReady] and
+// [Snapshot.Get]: an API NotFound error (apierrors.IsNotFound) if the object does
+// not exist. The object is shared and must not be changed.
 func (s *Store[T]) Get(ctx context.Context, key types.NamespacedName) (T, error) {
 	snapshot, err := s.wait(ctx)
 	if err != nil {
@@ -87,9 +90,15 @@ func (s *Store[T]) Get(ctx context.Context, key types.NamespacedName) (T, error)
 	return snapshot.Get(key)
 }
 
+// GetDeepCopy is Get with a copy that is the caller's to change.
+func (s *Store[T]) GetDeepCopy(ctx context.Context, key types.NamespacedName) (T, error) {
+	return deepCopy(s.Get(ctx, key))
+}
+
 // List returns the objects that match all options from the current snapshot,
 // waiting until the store is ready. Its errors are those of [Store.WaitReady] and
-// [Snapshot.List]. The objects are shared and must not be changed.
+// [Snapshot.List]. The objects are shared and must not be changed, unless [DeepCopy]
+// is one of the options.
 func (s *Store[T]) List(ctx context.Context, opts ...ListOption) ([]T, error) {
 	snapshot, err := s.wait(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package safestore
 
 import (
-	"iter"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +17,10 @@ import (
 // however long it is kept and whatever happens to the store meanwhile. Whether
 // it is still current is what its token says.
 //
-// The objects are shared with all other readers and must not be changed; use
-// their DeepCopy for that. A Snapshot may be used from any goroutine.
+// The objects are shared with all other readers and must not be changed: see
+// [Snapshot.GetDeepCopy] and [DeepCopy]. A Snapshot may be used from any goroutine.
+// Keeping one keeps its objects in memory, those that newer snapshots have as well
+// only once.
 type Snapshot[T Object] struct {
 	token    *token.Token
 	set      indexedSet[T]
@@ -46,26 +47,35 @@ func (s *Snapshot[T]) ResourceVersion() string { return s.version }
 // later, and does not move for one that is kept.
 func (s *Snapshot[T]) Proven() time.Time { return s.proof.AsOf }
 
-// Len returns the number of objects.
+// Age returns how old the snapshot may be: the time since [Snapshot.Proven], on
+// whichever of the monotonic and the wall clock it is longer.
+func (s *Snapshot[T]) Age() time.Duration { return watcher.Age(s.proof.AsOf, time.Now()) }
+
+// Len returns the number of objects that can be read.
 func (s *Snapshot[T]) Len() int { return s.set.objects.count }
 
 // Get returns the object of that key. If there is none the error is an API
-// NotFound error (apierrors.IsNotFound).
+// NotFound error (apierrors.IsNotFound); if there is one that cannot be kept, in
+// a lenient store, it is a [*BadObjectError].
 func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 	obj, ok := s.set.objects.get(key)
-	if !ok {
-		return obj, apierrors.NewNotFound(s.resource, key.String())
+	if ok {
+		return obj, nil
 	}
-	return obj, nil
+	if bad, ok := s.set.bad.get(key); ok {
+		return obj, bad
+	}
+	return obj, apierrors.NewNotFound(s.resource, key.String())
 }
 
-// All iterates over all objects, in no particular order.
-func (s *Snapshot[T]) All() iter.Seq2[types.NamespacedName, T] {
-	return func(yield func(types.NamespacedName, T) bool) {
-		for obj := range s.set.objects.all() {
-			if !yield(Key(obj), obj) {
-				return
-			}
-		}
+// GetDeepCopy is Get with a copy that is the caller's to change.
+func (s *Snapshot[T]) GetDeepCopy(key types.NamespacedName) (T, error) {
+	return deepCopy(s.Get(key))
+}
+
+func deepCopy[T Object](obj T, err error) (T, error) {
+	if err != nil {
+		return obj, err
 	}
+	return obj.DeepCopyObject().(T), nil
 }

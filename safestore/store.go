@@ -29,6 +29,8 @@ type Store[T Object] struct {
 	name       string
 	indexes    indexes[T]
 	transforms []func(T) (T, error)
+	limits     limits
+	lenient    bool
 
 	tokens  *token.Source
 	hooks   invalidation.Hooks
@@ -63,9 +65,10 @@ type Store[T Object] struct {
 // New returns a store of the objects that source lists and watches, not yet
 // running. T must be the type of those objects: *corev1.Pod for a typed client,
 // *unstructured.Unstructured for a dynamic one, *metav1.PartialObjectMetadata
-// for a metadata client. A source with objects of another type can only be
-// noticed at its first answer: the store is then never ready, for
-// [invalidation.BadData].
+// for a metadata client. From a dynamic client it may also be a type that is named
+// like their kind: each object is then decoded by the store, which can name the one
+// that fails. A source with objects of another type can only be noticed at its
+// first answer: the store is then never ready, for [invalidation.BadData].
 //
 // New fails if source is nil or an option makes no sense, naming it.
 func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*Store[T], error) {
@@ -74,6 +77,8 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	}
 	s := &Store[T]{
 		name:    cmp.Or(opts.Name, typeName[T]()),
+		limits:  limits{opts.MaxObjects, opts.MaxBytes},
+		lenient: opts.Lenient,
 		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
 		started: make(chan struct{}),
 		closed:  make(chan struct{}),

@@ -41,8 +41,8 @@ func (s *Store[T]) WaitFor(ctx context.Context, obj metav1.Object) error {
 			return true
 		}
 		// Where versions do not compare, the object itself must show up.
-		held, ok := snapshot.set.objects.get(key)
-		return ok && held.GetUID() == obj.GetUID() && versions.Reached(held.GetResourceVersion(), version)
+		held, ok := snapshot.set.identity(key)
+		return ok && held.uid == obj.GetUID() && versions.Reached(held.version, version)
 	})
 }
 
@@ -62,8 +62,8 @@ func (s *Store[T]) WaitForVersion(ctx context.Context, version string) error {
 func (s *Store[T]) WaitForDeletion(ctx context.Context, obj metav1.Object) error {
 	key := Key(obj)
 	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool {
-		held, ok := snapshot.set.objects.get(key)
-		return !ok || held.GetUID() != obj.GetUID()
+		held, ok := snapshot.set.identity(key)
+		return !ok || held.uid != obj.GetUID()
 	})
 }
 

@@ -3,6 +3,8 @@ package safestore
 import (
 	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // WithTransform adds a function that each object goes through once, before it is
@@ -32,25 +34,43 @@ func WithoutManagedFields[T Object]() Option[T] {
 	})
 }
 
+// keep makes of what was received the object that is kept, decoded if it came from
+// a dynamic client and put through the transforms. It fails with a BadObjectError.
+func (s *Store[T]) keep(received Object) (T, error) {
+	key, id := Key(received), identityOf(received) // a transform may change them
+	obj, ok := received.(T)
+	var err error
+	if !ok {
+		obj, err = convert[T](received.(*unstructured.Unstructured))
+	}
+	if err == nil {
+		obj, err = s.transform(obj)
+	}
+	if err != nil {
+		return obj, &BadObjectError{Key: key, Err: err, kind: fmt.Sprintf("%T", obj), identity: id}
+	}
+	return obj, nil
+}
+
 // transform puts an object through the store's transforms.
 func (s *Store[T]) transform(obj T) (kept T, err error) {
 	if len(s.transforms) == 0 {
 		return obj, nil
 	}
-	key, same, name := Key(obj), identityOf(obj), describe(obj)
+	key, same := Key(obj), identityOf(obj)
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("transform: panic on %s", name) // v may quote the object
+			err = errors.New("transform: panic") // v may quote the object
 		}
 	}()
 	kept = obj
 	for _, transform := range s.transforms {
 		if kept, err = transform(kept); err != nil {
-			return kept, fmt.Errorf("transform of %s: %w", name, err)
+			return kept, fmt.Errorf("transform: %w", err)
 		}
 	}
 	if Key(kept) != key || identityOf(kept) != same {
-		return kept, fmt.Errorf("transform of %s: it changed what the object is", name)
+		return kept, errors.New("transform: it changed what the object is")
 	}
 	return kept, nil
 }

@@ -63,13 +63,13 @@ func TestC50TransformThatFails(t *testing.T) {
 		transform func(*Map) (*Map, error)
 		want      string
 	}{
-		"fails":           {func(*Map) (*Map, error) { return nil, no }, "transform of *v1.ConfigMap A/b: no"},
-		"panics":          {func(m *Map) (*Map, error) { panic(m.UID) }, "transform: panic on *v1.ConfigMap A/b"},
-		"returns nothing": {func(*Map) (*Map, error) { return nil, nil }, "transform: panic on *v1.ConfigMap A/b"},
+		"fails":           {func(*Map) (*Map, error) { return nil, no }, "*v1.ConfigMap A/b: transform: no"},
+		"panics":          {func(m *Map) (*Map, error) { panic(m.UID) }, "*v1.ConfigMap A/b: transform: panic"},
+		"returns nothing": {func(*Map) (*Map, error) { return nil, nil }, "*v1.ConfigMap A/b: transform: panic"},
 		"renames": {func(m *Map) (*Map, error) { m.Name = "c"; return m, nil },
-			"transform of *v1.ConfigMap A/b: it changed what the object is"},
+			"*v1.ConfigMap A/b: transform: it changed what the object is"},
 		"changes the UID": {func(m *Map) (*Map, error) { m.UID = types.UID("other"); return m, nil },
-			"transform of *v1.ConfigMap A/b: it changed what the object is"},
+			"*v1.ConfigMap A/b: transform: it changed what the object is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := transformed(t, WithTransform(func(m *Map) (*Map, error) {

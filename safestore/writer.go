@@ -35,7 +35,7 @@ var _ watcher.Sink = (*writer[Object])(nil)
 // Begin implements watcher.Sink.
 func (w *writer[T]) Begin() {
 	w.token = w.store.tokens.Current()
-	w.building = indexedSet[T]{}.edit(w.store.indexes)
+	w.building = w.store.edit(indexedSet[T]{})
 	w.kind = schema.GroupVersionKind{}
 }
 
@@ -48,15 +48,13 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 		return err
 	}
 	if event == watch.Deleted {
-		return w.building.delete(obj)
+		return w.building.delete(Key(obj))
 	}
-	if old, ok := w.store.current.Load().set.objects.get(Key(obj)); ok && w.ordered && !w.rewound && sameVersion(old, obj) {
+	set := w.store.current.Load().set
+	if old, ok := set.objects.get(Key(obj)); ok && w.ordered && !w.rewound && identityOf(old).same(identityOf(obj)) {
 		return w.building.set(old)
 	}
-	if obj, err = w.store.transform(obj); err != nil {
-		return err
-	}
-	return w.building.set(obj)
+	return w.put(w.building, obj)
 }
 
 // Publish implements watcher.Sink.
@@ -78,19 +76,20 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 	if err != nil {
 		return err
 	}
-	w.touch(Key(obj))
+	key := Key(obj)
+	w.touch(key)
 	snapshot := w.store.current.Load()
-	old, exists := snapshot.set.objects.get(Key(obj))
+	old, exists := snapshot.set.identity(key)
 	version := obj.GetResourceVersion()
 	if w.ordered {
 		switch {
-		case exists && versions.Older(version, old.GetResourceVersion()):
+		case exists && versions.Older(version, old.version):
 			return nil // about an earlier state of this object, or its predecessor
-		case exists && event != watch.Deleted && sameVersion(old, obj):
+		case exists && event != watch.Deleted && old.same(identityOf(obj)):
 			return nil
 		case event == watch.Deleted && !exists:
 			return nil
-		case event == watch.Deleted && version == old.GetResourceVersion():
+		case event == watch.Deleted && version == old.version:
 			// Some servers send the deleted object as it was last (C36).
 		case versions.Older(version, snapshot.version):
 			return fmt.Errorf("%s at resource version %s, after %s: %w",
@@ -100,14 +99,28 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 	if !w.ordered || versions.Older(version, snapshot.version) || version == "" {
 		version = snapshot.version
 	}
-	next := snapshot.set.edit(w.store.indexes)
+	next := w.store.edit(snapshot.set)
 	if event == watch.Deleted {
-		err = next.delete(obj)
-	} else if obj, err = w.store.transform(obj); err == nil {
-		err = next.set(obj)
+		err = next.delete(key)
+	} else {
+		err = w.put(next, obj)
 	}
 	if err == nil {
 		w.store.advance(next.finish(), version)
+	}
+	return err
+}
+
+// put sets what was received in a draft, decoded and transformed. If that fails a
+// lenient store takes note of it, and goes on.
+func (w *writer[T]) put(d *draft[T], received Object) error {
+	obj, err := w.store.keep(received)
+	if err == nil {
+		err = d.set(obj)
+	}
+	var blame *BadObjectError
+	if w.store.lenient && errors.As(err, &blame) {
+		return d.quarantine(blame)
 	}
 	return err
 }
@@ -152,30 +165,34 @@ func (w *writer[T]) isNews(current *token.Token, reason invalidation.Reason) boo
 // Unordered implements watcher.Sink.
 func (w *writer[T]) Unordered() { w.ordered = false }
 
-// object returns what was received as the store's type, if it can be kept.
-func (w *writer[T]) object(received runtime.Object) (T, error) {
-	obj, ok := received.(T)
-	switch {
-	case !ok:
-		return obj, fmt.Errorf("%s: the store holds %s", describe(received), typeName[T]())
-	case obj.GetName() == "":
-		return obj, fmt.Errorf("%s: it has no name", describe(received))
+// object returns what was received if it is of a type that the store can hold.
+func (w *writer[T]) object(received runtime.Object) (Object, error) {
+	obj, ok := received.(Object)
+	if !ok || obj.GetName() == "" {
+		return nil, fmt.Errorf("%s: it has no name", describe(received))
+	}
+	_, own := received.(T)
+	_, untyped := received.(*unstructured.Unstructured)
+	if !untyped {
+		if !own {
+			return nil, w.mismatch(received)
+		}
+		return obj, nil
 	}
 	// Any object is Unstructured: there the kind is the type.
-	if _, untyped := received.(*unstructured.Unstructured); untyped {
-		kind := received.GetObjectKind().GroupVersionKind()
-		if w.kind.Empty() {
-			w.kind = kind
-		}
-		if kind != w.kind {
-			return obj, fmt.Errorf("%s is of kind %v: the others are of kind %v", describe(received), kind, w.kind)
-		}
+	kind := received.GetObjectKind().GroupVersionKind()
+	if w.kind.Empty() {
+		w.kind = kind
+	}
+	switch {
+	case kind != w.kind:
+		return nil, fmt.Errorf("%s is of kind %v: the others are of kind %v", describe(received), kind, w.kind)
+	case !own && !convertible[T](kind.Kind):
+		return nil, w.mismatch(received)
 	}
 	return obj, nil
 }
 
-// sameVersion reports whether two objects of one key are the same one in the
-// same state.
-func sameVersion(a, b Object) bool {
-	return a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() == b.GetUID()
+func (w *writer[T]) mismatch(received runtime.Object) error {
+	return fmt.Errorf("%s: the store holds %s", describe(received), typeName[T]())
 }

@@ -17,6 +17,10 @@ import (
 // the set reflects: the server went back in time.
 var ErrOutOfOrder = errors.New("older than what was seen before")
 
+// ErrTooLarge is returned, wrapped, by [Sink.Build] and [Sink.Apply] when the set
+// would grow over a limit of the program's.
+var ErrTooLarge = errors.New("the set is too large")
+
 var (
 	errBrief       = errors.New("the watch ended three times within a second and with nothing in it")
 	errDropped     = errors.New("the request for a watch was not answered")
@@ -68,6 +72,8 @@ func sight(err error) invalidation.Sighting {
 		return invalidation.VersionExpired
 	case errors.Is(err, ErrOutOfOrder):
 		return invalidation.VersionRewound
+	case errors.Is(err, ErrTooLarge):
+		return invalidation.SetTooLarge
 	case errors.As(err, &bad), isUndecodable(err):
 		return invalidation.NotUsable
 	case apierrors.IsUnauthorized(err):

@@ -46,6 +46,7 @@ func TestClassification(t *testing.T) {
 		"another time-out":         {tooLarge(metav1.Status{Message: "etcd"}), invalidation.StreamBroken},
 		"out of order":             {fmt.Errorf("x: %w", ErrOutOfOrder), invalidation.VersionRewound},
 		"cannot be applied":        {&unusable{errSome}, invalidation.NotUsable},
+		"over a limit":             {&unusable{fmt.Errorf("x: %w", ErrTooLarge)}, invalidation.SetTooLarge},
 		"404 in what is unusable":  {&unusable{apierrors.NewNotFound(configMaps, "a")}, invalidation.NotUsable},
 		"field of another type":    {fmt.Errorf("x: %w", &json.UnmarshalTypeError{Value: "number"}), invalidation.NotUsable},
 		"undecodable event":        {apierrors.FromObject(clientDecoding.AsObject(errors.New("unable to decode watch event: no"))), invalidation.NotUsable},

@@ -26,7 +26,7 @@ type Sink interface {
 	Begin()
 	// Build changes the set being built: Added and Modified put the object into
 	// it, Deleted takes it out. An error means that it cannot be applied, so that
-	// the set cannot become complete.
+	// the set cannot become complete; with [ErrTooLarge], that there is no room.
 	Build(event watch.EventType, obj runtime.Object) error
 	// Publish makes the set being built the current one: it is complete at that
 	// resource version, and its own proof. If the sink would rather not be ready
@@ -37,7 +37,8 @@ type Sink interface {
 
 	// Apply changes the current set by one event: Added, Modified or Deleted. It
 	// fails with [ErrOutOfOrder] for an event from before what the set reflects,
-	// and with any other error for one that cannot be applied.
+	// with [ErrTooLarge] for one that there is no room for, and with any other error
+	// for one that cannot be applied.
 	Apply(event watch.EventType, obj runtime.Object) error
 	// Advance says that the current set is also complete at this later version.
 	Advance(version string)

@@ -1,0 +1,148 @@
+package safestore
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// List returns the objects that all options match, in no particular order unless
+// [Sorted] is one of them. The slice is the caller's own; the objects are shared
+// unless [DeepCopy] is one of the options.
+//
+// It fails for an index that the store does not have. From a lenient store it may
+// return the objects that can be read together with [ErrPartial].
+func (s *Snapshot[T]) List(opts ...ListOption) ([]T, error) {
+	seq, size, err := s.find(queryOf(opts))
+	if seq == nil {
+		return nil, err
+	}
+	return slices.AppendSeq(make([]T, 0, max(size, 0)), seq), err
+}
+
+// Select iterates over what [Snapshot.List] returns, without a slice in between.
+// Its errors are those of List; with ErrPartial there is an iterator as well.
+func (s *Snapshot[T]) Select(opts ...ListOption) (iter.Seq2[types.NamespacedName, T], error) {
+	seq, _, err := s.find(queryOf(opts))
+	if seq == nil {
+		return nil, err
+	}
+	return keyed(seq), err
+}
+
+// Count returns how many objects [Snapshot.List] returns, and its error.
+func (s *Snapshot[T]) Count(opts ...ListOption) (int, error) {
+	q := queryOf(opts)
+	q.copied = false
+	seq, size, err := s.find(q)
+	if seq == nil || size >= 0 {
+		return max(size, 0), err
+	}
+	count := 0
+	for range seq {
+		count++
+	}
+	return count, err
+}
+
+// All iterates over all objects that can be read, in no particular order.
+func (s *Snapshot[T]) All() iter.Seq2[types.NamespacedName, T] { return keyed(s.set.objects.all()) }
+
+// Bad iterates over the objects that exist and cannot be read; there are none
+// unless the store is lenient.
+func (s *Snapshot[T]) Bad() iter.Seq[*BadObjectError] { return s.set.bad.all() }
+
+// find returns the objects that a query asks for, and how many they are: negative
+// if only counting tells. What cannot be asked is nil and an error.
+func (s *Snapshot[T]) find(q query) (seq iter.Seq[T], size int, err error) {
+	set := s.set.objects
+	if q.index != "" {
+		n, err := s.indexes.find(q.index)
+		if err != nil {
+			return nil, 0, err
+		}
+		set = s.set.by(n, q.value)
+	}
+	seq, size = set.all(), set.count
+	if q.namespace != "" {
+		seq, size = set.in(q.namespace), set.countIn(q.namespace)
+	}
+	seq, size = refine(q, seq, size)
+	return seq, size, s.set.partial(q.namespace)
+}
+
+// refine applies what a query asks for beyond namespace and index.
+func refine[T Object](q query, seq iter.Seq[T], size int) (iter.Seq[T], int) {
+	if q.selector != nil && !q.selector.Empty() {
+		seq, size = matching(seq, q.selector), -1
+	}
+	if q.sorted {
+		seq = sorted(seq)
+	}
+	if q.limit > 0 {
+		seq, size = first(seq, q.limit), min(size, q.limit)
+	}
+	if q.copied {
+		seq = copies(seq)
+	}
+	return seq, size
+}
+
+func matching[T Object](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for obj := range seq {
+			if selector.Matches(labels.Set(obj.GetLabels())) && !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// sorted orders by namespace and name.
+func sorted[T Object](seq iter.Seq[T]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		all := slices.SortedFunc(seq, func(a, b T) int {
+			return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		for _, obj := range all {
+			if !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// first ends a sequence after n, which is positive.
+func first[T Object](seq iter.Seq[T], n int) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		left := n
+		for obj := range seq {
+			if left--; !yield(obj) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+func copies[T Object](seq iter.Seq[T]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for obj := range seq {
+			if !yield(obj.DeepCopyObject().(T)) {
+				return
+			}
+		}
+	}
+}
+
+func keyed[T Object](seq iter.Seq[T]) iter.Seq2[types.NamespacedName, T] {
+	return func(yield func(types.NamespacedName, T) bool) {
+		for obj := range seq {
+			if !yield(Key(obj), obj) {
+				return
+			}
+		}
+	}
+}

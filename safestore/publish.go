@@ -25,6 +25,8 @@ import (
 //     after.
 //   - To do both without a gap: a fresh token that is ready is stored with the
 //     set, then the old one ends. At no moment is there nothing to read.
+//   - Groups move with their members, before anybody else hears of it: when a
+//     member is over, so is the group.
 //   - Hooks hear of it last, by when readers and contexts know.
 
 // publish makes a complete set the current one, and grants the token that was
@@ -83,6 +85,7 @@ func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 	}
 	s.unproven = nil
 	if s.tokens.Ready(t) {
+		s.followers.tell()
 		s.damping.ready(now)
 		s.hooks.Ready(t)
 		s.progress.send()
@@ -104,6 +107,7 @@ func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
 		s.store(next) // revoked since it was looked at: kept for events, like any other
 		return
 	}
+	s.followers.tell()
 	s.damping.ready(time.Now())
 	s.hooks.Revoked(r)
 	s.hooks.Ready(fresh)
@@ -171,6 +175,7 @@ func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, c
 	wasUnproven := s.unproven == current
 	s.unproven = nil
 	fresh, _ := s.tokens.Revoke(current, r)
+	s.followers.tell()
 	if provable && (current.WasReady() || wasUnproven) {
 		s.unproven = fresh
 	}
@@ -202,6 +207,7 @@ func (s *Store[T]) close(cause error) {
 	r := s.revocation(current, invalidation.Closed, cause)
 	s.explainLocked(current, r)
 	s.tokens.Close(r)
+	s.followers.tell()
 	close(s.closed)
 	s.tellLocked(current, r)
 }

@@ -49,8 +49,9 @@ func (s *Store[T]) ready() (*Snapshot[T], bool) {
 }
 
 // Stale returns the last snapshot, current or not, and how old it may be: the
-// age of the newest proof that it held all there was. It is for those who would
-// rather have old data than none, and know it. It returns nil if there never was
+// age of the newest proof that it held all there was. [Store.NotReady] says why it
+// is not current. It is for those who would rather have old data than none, and
+// know it. It returns nil if there never was
 // a complete set, and if the data was dropped because the server no longer
 // grants it or serves it.
 func (s *Store[T]) Stale() (*Snapshot[T], time.Duration) {

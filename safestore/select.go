@@ -58,6 +58,9 @@ func (s *Snapshot[T]) Bad() iter.Seq[*BadObjectError] { return s.set.bad.all() }
 // find returns the objects that a query asks for, and how many they are: negative
 // if only counting tells. What cannot be asked is nil and an error.
 func (s *Snapshot[T]) find(q query) (seq iter.Seq[T], size int, err error) {
+	if err := s.only.has(q.namespace); err != nil {
+		return nil, 0, err
+	}
 	set := s.set.objects
 	if q.index != "" {
 		n, err := s.indexes.find(q.index)

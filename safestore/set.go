@@ -17,15 +17,45 @@ type indexedSet[T Object] struct {
 	// bad are the objects that exist but cannot be kept, of a lenient store.
 	bad   objects[*BadObjectError]
 	bytes int64 // estimated, of objects, if that is limited
+
+	// parts are what a joined set was made of, and have the indexes; nil for others.
+	parts []indexedSet[T]
 }
 
 // by returns the objects of one value of an index.
 func (c indexedSet[T]) by(index int, value string) objects[T] {
+	if len(c.parts) > 0 {
+		return union(c.parts, func(part indexedSet[T]) objects[T] { return part.by(index, value) })
+	}
 	if index >= len(c.indexed) {
 		return objects[T]{}
 	}
 	set, _ := c.indexed[index].Get(value)
 	return set
+}
+
+// joined returns the union of sets that have no namespace in common, and the same
+// indexes. It costs a little for each namespace, and nothing for each object.
+func joined[T Object](parts []indexedSet[T]) indexedSet[T] {
+	return indexedSet[T]{
+		objects: union(parts, func(part indexedSet[T]) objects[T] { return part.objects }),
+		bad:     union(parts, func(part indexedSet[T]) objects[*BadObjectError] { return part.bad }),
+		parts:   parts,
+	}
+}
+
+func union[T Object, V any](parts []indexedSet[T], of func(indexedSet[T]) objects[V]) objects[V] {
+	var all objects[V]
+	namespaces := all.namespaces.Edit()
+	for _, part := range parts {
+		one := of(part)
+		for namespace, names := range one.namespaces.All() {
+			namespaces.Set(namespace, names)
+		}
+		all.count += one.count
+	}
+	all.namespaces = namespaces.Map()
+	return all
 }
 
 // edit returns a draft that starts from this set.

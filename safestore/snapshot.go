@@ -31,6 +31,7 @@ type Snapshot[T Object] struct {
 	complete bool                     // false before the first set, and when data was dropped
 	dropped  *invalidation.Revocation // why data was dropped, nil if it was not
 	resource schema.GroupResource
+	only     *Namespaces[T] // which namespaces it has; nil for all
 }
 
 // Token returns the token under which the snapshot was current. It is Ready when
@@ -64,6 +65,9 @@ func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 	}
 	if bad, ok := s.set.bad.get(key); ok {
 		return obj, bad
+	}
+	if err := s.only.has(key.Namespace); err != nil {
+		return obj, err
 	}
 	return obj, apierrors.NewNotFound(s.resource, key.String())
 }

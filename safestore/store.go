@@ -49,8 +49,9 @@ type Store[T Object] struct {
 
 	// unproven is the current token if a proof is all it needs to be ready: the
 	// set is complete. Nil if it needs a new set. Under mu.
-	unproven *token.Token
-	damping  damping // under mu
+	unproven  *token.Token
+	damping   damping   // under mu
+	followers followers // under mu
 
 	bound    time.Duration // MaxStaleness
 	progress broadcast     // tells of every change of current
@@ -135,6 +136,9 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	_ = s.hooks.Wait(hooks) // a hook that is slower goes on by itself
 	return nil
 }
+
+// Name returns the store's name: [Options].Name, or its type.
+func (s *Store[T]) Name() string { return s.name }
 
 // Token returns the current token: ready if the store is, else the one that is
 // waited for. After the store is closed it is the last one, revoked.

@@ -1,0 +1,331 @@
+package safestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
+)
+
+// Group is readiness over several stores, and other groups: it is ready while all
+// its members are, and its token ends, in the same step, when that of a member
+// does. So work that reads several stores runs under one token. Make one with
+// [NewGroup]; all its methods may be called from any goroutine.
+//
+// Members keep their readiness to themselves: one that is not ready does not keep
+// the others from being read, added, removed or closed (C11, C58). A group
+// without members is not ready.
+type Group struct {
+	name   string
+	tokens *token.Source
+	hooks  invalidation.Hooks
+	last   atomic.Pointer[invalidation.Revocation] // newest one; stored under mu
+
+	// mu is taken by members that move, with their own lock held: nothing is asked
+	// of a member under it but its name and token.
+	mu        sync.Mutex
+	members   []member                   // replaced, never changed
+	under     map[Readiness]*token.Token // what the current token was granted under
+	followers followers
+	progress  broadcast // tells of every move of a member
+	closed    bool
+}
+
+type member struct {
+	Readiness
+	leave func() // stops following it
+}
+
+// NewGroup returns a group of stores and groups. It holds on to its members, and
+// they to it, until they are removed or it is closed. NewGroup fails if a member
+// is nil, or if two have the same name.
+func NewGroup(name string, members ...Readiness) (*Group, error) {
+	if name == "" {
+		return nil, errors.New("safestore: NewGroup without a name")
+	}
+	g := &Group{name: name, tokens: token.NewSource(context.Background()), under: map[Readiness]*token.Token{}}
+	g.hooks.Panicked = func(value any) {
+		klog.Background().Error(nil, "Hook panicked", "group", name, "panic", fmt.Sprint(value))
+	}
+	for _, m := range members {
+		if err := g.Add(m); err != nil {
+			g.Close()
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// Add adds a member, at any time. A group that is ready stays so if the member is,
+// and is revoked for [invalidation.Requested] if it is not. Add fails for nil, for
+// the group itself, for a name that a member has already, and after Close.
+func (g *Group) Add(m Readiness) error {
+	switch {
+	case m == nil || reflect.ValueOf(m).IsNil():
+		return fmt.Errorf("safestore: group %s: the member is nil", g.name)
+	case m.dependsOn(g):
+		return fmt.Errorf("safestore: group %s would be its own member", g.name)
+	}
+	leave := m.follow(g.update)
+	if err := g.add(member{m, leave}); err != nil {
+		leave()
+		return err
+	}
+	g.update()
+	return nil
+}
+
+func (g *Group) add(m member) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return fmt.Errorf("safestore: group %s is closed", g.name)
+	}
+	if slices.ContainsFunc(g.members, func(other member) bool { return other.Name() == m.Name() }) {
+		return fmt.Errorf("safestore: group %s has a member %q already", g.name, m.Name())
+	}
+	g.members = append(slices.Clip(g.members), m)
+	return nil
+}
+
+// Remove removes the member of that name, and reports whether there was one. If it
+// was the last that the others waited for, the group is ready when Remove returns.
+func (g *Group) Remove(name string) bool {
+	g.mu.Lock()
+	i := slices.IndexFunc(g.members, func(m member) bool { return m.Name() == name })
+	if i < 0 {
+		g.mu.Unlock()
+		return false
+	}
+	removed := g.members[i]
+	g.members = slices.Concat(g.members[:i], g.members[i+1:])
+	delete(g.under, removed.Readiness)
+	g.mu.Unlock()
+	removed.leave()
+	g.update()
+	return true
+}
+
+// Close ends the group: its token is revoked with [invalidation.Closed], and its
+// members go on without it. Further calls do nothing.
+func (g *Group) Close() {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.closed = true
+	members := g.members
+	g.members = nil
+	current := g.tokens.Current()
+	r := g.endLocked(current, invalidation.Closed, nil)
+	g.tokens.Close(r)
+	g.tellLocked(current, r)
+	g.mu.Unlock()
+	for _, m := range members {
+		m.leave()
+	}
+}
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Members returns the members, in the order in which they were added.
+func (g *Group) Members() []Readiness {
+	var all []Readiness
+	for _, m := range g.current() {
+		all = append(all, m.Readiness)
+	}
+	return all
+}
+
+func (g *Group) isClosed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+func (g *Group) current() []member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members
+}
+
+// Token returns the current token. After Close it is the last one, revoked.
+func (g *Group) Token() *token.Token { return g.tokens.Current() }
+
+// OnReady registers f as [Store.OnReady] does.
+func (g *Group) OnReady(f func(*token.Token)) (remove func()) { return g.hooks.OnReady(f) }
+
+// OnRevoke registers f as [Store.OnRevoke] does. The cause of a revocation names
+// the member.
+func (g *Group) OnRevoke(f func(*invalidation.Revocation)) (remove func()) {
+	return g.hooks.OnRevoke(f)
+}
+
+// update makes the group's token follow those of the members. It is called with
+// the lock of a member that has just moved, so that by the time that the move is
+// done the group has moved as well.
+func (g *Group) update() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	defer g.progress.send()
+	now, ready := map[Readiness]*token.Token{}, len(g.members) > 0
+	var reason invalidation.Reason
+	var cause error
+	for _, m := range g.members {
+		t, granted := m.Token(), g.under[m.Readiness]
+		now[m.Readiness] = t
+		ready = ready && t.State() == token.Ready
+		switch {
+		case cause != nil || t == granted && t.State() == token.Ready:
+		case granted != nil:
+			reason, cause = whyEnded(granted), fmt.Errorf("%s: %w", m.Name(), granted.Cause())
+		case t.State() != token.Ready:
+			reason, cause = invalidation.Requested, fmt.Errorf("%s was added and is not ready", m.Name())
+		}
+	}
+	if len(g.members) == 0 {
+		reason, cause = invalidation.Requested, errNoMembers
+	}
+	switch current := g.tokens.Current(); {
+	case current.State() == token.Pending && ready:
+		g.under = now
+		g.tokens.Ready(current)
+		g.hooks.Ready(current)
+		g.followers.tell()
+	case current.State() == token.Ready && cause == nil:
+		g.under = now // with what was added
+	case current.State() == token.Ready:
+		r := g.endLocked(current, reason, cause)
+		if ready { // the member has gone from one token to the next without a gap
+			g.under = now
+			fresh, _ := g.tokens.Succeed(current, r, func(*token.Token) {})
+			g.tellLocked(current, r)
+			g.hooks.Ready(fresh)
+			return
+		}
+		g.under = map[Readiness]*token.Token{}
+		g.tokens.Revoke(current, r)
+		g.tellLocked(current, r)
+	}
+}
+
+var errNoMembers = errors.New("there are no members")
+
+// whyEnded returns the reason for which a member's token ended.
+func whyEnded(t *token.Token) invalidation.Reason {
+	var r *invalidation.Revocation
+	if errors.As(t.Cause(), &r) {
+		return r.Reason
+	}
+	return invalidation.Requested
+}
+
+// endLocked makes the revocation of a token that is about to end.
+func (g *Group) endLocked(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
+	r := &invalidation.Revocation{Generation: t.Generation(), Reason: reason, Cause: cause, Since: time.Now()}
+	g.last.Store(r)
+	return r
+}
+
+func (g *Group) tellLocked(t *token.Token, r *invalidation.Revocation) {
+	if t.WasReady() {
+		g.hooks.Revoked(r)
+	}
+	g.followers.tell()
+	g.progress.send()
+}
+
+// NotReady returns nil if all members are ready now, else a [*GroupError] that
+// says which are not, and why. It does not wait.
+func (g *Group) NotReady() error {
+	if _, err := g.ready(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// ready returns the token, if all members can be read.
+func (g *Group) ready() (*token.Token, error) {
+	// In this order: what is found ready under a token that then still is ready
+	// was ready together.
+	t := g.tokens.Current()
+	e := g.explain(nil)
+	if len(e.Members) > 0 || t.State() != token.Ready {
+		return nil, e
+	}
+	return t, nil
+}
+
+// WaitReady waits until all members are ready and returns the group's token. It
+// fails with a [*GroupError] when ctx ends, when the group or a member is closed,
+// and, after a short while, if Run is not called for a member.
+func (g *Group) WaitReady(ctx context.Context) (*token.Token, error) {
+	for {
+		moved := g.progress.wait()
+		t, err := g.ready()
+		if err == nil {
+			return t, nil
+		}
+		if !g.waitStarted(ctx) || errors.Is(err, invalidation.Closed) {
+			return nil, g.explain(endOf(ctx))
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil, g.explain(endOf(ctx))
+		}
+	}
+}
+
+// Stores returns the status of each store that the group depends on.
+func (g *Group) Stores() []Status {
+	var all []Status
+	for _, m := range g.current() {
+		all = append(all, m.Stores()...)
+	}
+	return all
+}
+
+func (g *Group) follow(f func()) (remove func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.followers.add(f)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.followers, one)
+	}
+}
+
+func (g *Group) waitStarted(ctx context.Context) bool {
+	for _, m := range g.current() {
+		if !m.waitStarted(ctx) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Group) each(f func(snapshotter)) {
+	for _, m := range g.current() {
+		m.each(f)
+	}
+}
+
+func (g *Group) dependsOn(other *Group) bool {
+	return g == other || slices.ContainsFunc(g.current(), func(m member) bool { return m.dependsOn(other) })
+}

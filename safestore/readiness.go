@@ -1,0 +1,106 @@
+package safestore
+
+import (
+	"context"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
+)
+
+// Readiness is what a [Store] and a [Group] have in common, whatever they hold.
+// Only this package implements it. All methods may be called from any goroutine,
+// and none but WaitReady waits.
+type Readiness interface {
+	// Name returns how it is called in logs, errors and status.
+	Name() string
+	// Token returns the current token.
+	Token() *token.Token
+	// NotReady returns nil if reads are answered now, else why they are not: an
+	// error that is ErrNotReady.
+	NotReady() error
+	// WaitReady waits until it is ready, and returns the token.
+	WaitReady(ctx context.Context) (*token.Token, error)
+	// OnReady and OnRevoke register functions that hear of readiness and its end.
+	OnReady(f func(*token.Token)) (remove func())
+	OnRevoke(f func(*invalidation.Revocation)) (remove func())
+	// Stores returns the status of each store that it depends on.
+	Stores() []Status
+
+	// follow registers f to be called, before anybody else hears of it, each time
+	// the token has moved. The caller of f holds a lock: f must not ask for
+	// anything but Token.
+	follow(f func()) (remove func())
+	// waitStarted reports whether it is driven, giving it a moment.
+	waitStarted(ctx context.Context) bool
+	// dependsOn reports whether it is a group, or part of it is.
+	dependsOn(*Group) bool
+	// each calls f with each store that it depends on.
+	each(f func(snapshotter))
+}
+
+// snapshotter is a Store of any type.
+type snapshotter interface {
+	Readiness
+	// take returns the current snapshot, which is a *Snapshot of the store's type.
+	take() (snapshot any, version string, err error)
+}
+
+var (
+	_ snapshotter = (*Store[Object])(nil)
+	_ Readiness   = (*Group)(nil)
+)
+
+// followers are those who move with a token. They are called in no particular
+// order. The zero value has none; whoever owns it guards it with the lock under
+// which the token is moved.
+type followers map[*follower]struct{}
+
+type follower struct{ moved func() }
+
+func (all *followers) add(f func()) *follower {
+	if *all == nil {
+		*all = followers{}
+	}
+	one := &follower{f}
+	(*all)[one] = struct{}{}
+	return one
+}
+
+func (all followers) tell() {
+	for f := range all {
+		f.moved()
+	}
+}
+
+// NotReady returns nil if reads are answered now, else a [*NotReadyError] that
+// says why they are not. It does not wait.
+func (s *Store[T]) NotReady() error {
+	_, err := s.Snapshot()
+	return err
+}
+
+// Stores returns the store's own status: see [Readiness].
+func (s *Store[T]) Stores() []Status { return []Status{s.Status()} }
+
+func (s *Store[T]) follow(f func()) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.followers.add(f)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.followers, one)
+	}
+}
+
+func (s *Store[T]) dependsOn(*Group) bool { return false }
+
+func (s *Store[T]) each(f func(snapshotter)) { f(s) }
+
+func (s *Store[T]) take() (any, string, error) {
+	snapshot, err := s.Snapshot()
+	if err != nil {
+		return nil, "", err
+	}
+	return snapshot, snapshot.version, nil
+}

@@ -36,6 +36,8 @@ type Group struct {
 	members   []member                   // replaced, never changed
 	under     map[Readiness]*token.Token // what the current token was granted under
 	followers followers
+	moves     transitions
+	since     time.Time // since when it is not ready, if it is not
 	progress  broadcast // tells of every move of a member
 	closed    bool
 }
@@ -52,7 +54,7 @@ func NewGroup(name string, members ...Readiness) (*Group, error) {
 	if name == "" {
 		return nil, errors.New("safestore: NewGroup without a name")
 	}
-	g := &Group{name: name, tokens: token.NewSource(context.Background()), under: map[Readiness]*token.Token{}}
+	g := &Group{name: name, tokens: token.NewSource(context.Background()), under: map[Readiness]*token.Token{}, since: time.Now()}
 	g.hooks.Panicked = func(value any) {
 		klog.Background().Error(nil, "Hook panicked", "group", name, "panic", fmt.Sprint(value))
 	}
@@ -204,6 +206,7 @@ func (g *Group) update() {
 	case current.State() == token.Pending && ready:
 		g.under = now
 		g.tokens.Ready(current)
+		g.noteReadyLocked(current)
 		g.hooks.Ready(current)
 		g.followers.tell()
 	case current.State() == token.Ready && cause == nil:
@@ -214,6 +217,7 @@ func (g *Group) update() {
 			g.under = now
 			fresh, _ := g.tokens.Succeed(current, r, func(*token.Token) {})
 			g.tellLocked(current, r)
+			g.noteReadyLocked(fresh)
 			g.hooks.Ready(fresh)
 			return
 		}
@@ -241,8 +245,14 @@ func (g *Group) endLocked(t *token.Token, reason invalidation.Reason, cause erro
 	return r
 }
 
+func (g *Group) noteReadyLocked(t *token.Token) {
+	g.moves.add(Transition{At: time.Now(), Generation: t.Generation(), State: token.Ready})
+}
+
 func (g *Group) tellLocked(t *token.Token, r *invalidation.Revocation) {
+	g.moves.add(revoked(r, t.WasReady()))
 	if t.WasReady() {
+		g.since = r.Since
 		g.hooks.Revoked(r)
 	}
 	g.followers.tell()
@@ -289,6 +299,22 @@ func (g *Group) WaitReady(ctx context.Context) (*token.Token, error) {
 			return nil, g.explain(endOf(ctx))
 		}
 	}
+}
+
+// Status returns the group's own status.
+func (g *Group) Status() Status {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.tokens.Current()
+	status := Status{
+		Name:        g.name,
+		State:       t.State(),
+		Generation:  t.Generation(),
+		Revocation:  g.last.Load(),
+		Transitions: g.moves.all(),
+	}
+	status.Since = status.since(g.since)
+	return status
 }
 
 // Stores returns the status of each store that the group depends on.

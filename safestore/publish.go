@@ -86,6 +86,7 @@ func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 	s.unproven = nil
 	if s.tokens.Ready(t) {
 		s.followers.tell()
+		s.noteReadyLocked(t, snapshot)
 		s.damping.ready(now)
 		s.hooks.Ready(t)
 		s.progress.send()
@@ -108,6 +109,8 @@ func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
 		return
 	}
 	s.followers.tell()
+	s.transitions.add(revoked(r, true))
+	s.noteReadyLocked(fresh, next)
 	s.damping.ready(time.Now())
 	s.hooks.Revoked(r)
 	s.hooks.Ready(fresh)
@@ -235,7 +238,15 @@ func (s *Store[T]) explainLocked(t *token.Token, r *invalidation.Revocation) {
 	}
 }
 
+func (s *Store[T]) noteReadyLocked(t *token.Token, snapshot *Snapshot[T]) {
+	s.transitions.add(Transition{
+		At: time.Now(), Generation: t.Generation(), State: token.Ready,
+		Objects: snapshot.Len(), ResourceVersion: snapshot.version,
+	})
+}
+
 func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
+	s.transitions.add(revoked(r, ended.WasReady()))
 	if ended.WasReady() {
 		s.damping.revoked(r.Since)
 		s.hooks.Revoked(r)

@@ -23,7 +23,9 @@ type Readiness interface {
 	// OnReady and OnRevoke register functions that hear of readiness and its end.
 	OnReady(f func(*token.Token)) (remove func())
 	OnRevoke(f func(*invalidation.Revocation)) (remove func())
-	// Stores returns the status of each store that it depends on.
+	// Status returns its own status, and Stores that of each store that it depends
+	// on.
+	Status() Status
 	Stores() []Status
 
 	// follow registers f to be called, before anybody else hears of it, each time

@@ -1,6 +1,7 @@
 package safestore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
@@ -8,8 +9,8 @@ import (
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
-// Status is what there is to know about a store at one moment, for people,
-// health checks and debug pages. It holds no objects.
+// Status is what there is to know about a store, or a group, at one moment, for
+// people, health checks and debug pages. It holds no objects.
 type Status struct {
 	// Name is the store's name.
 	Name string
@@ -19,6 +20,14 @@ type Status struct {
 	// Revocation is what ended the token before it, or the current one if the
 	// store is closed; nil if there was none.
 	Revocation *invalidation.Revocation
+	// Since is since when it is ready, or since when it is not, through however many
+	// generations; zero before Run.
+	Since time.Time
+	// Transitions are the newest moves of the tokens, oldest first, up to 32 of them.
+	Transitions []Transition
+
+	// The rest is zero for a group.
+
 	// Objects and ResourceVersion describe the last snapshot, current or not.
 	Objects         int
 	ResourceVersion string
@@ -36,20 +45,36 @@ type Status struct {
 // Status returns the store's status. It never waits, for readiness or for the
 // server.
 func (s *Store[T]) Status() Status {
-	snapshot, t := s.current.Load(), s.tokens.Current()
 	s.mu.Lock()
-	damped := s.damping.until
-	s.mu.Unlock()
-	return Status{
-		Name:            s.name,
-		State:           t.State(),
-		Generation:      t.Generation(),
-		Revocation:      s.last.Load(),
-		Objects:         snapshot.Len(),
-		ResourceVersion: snapshot.version,
-		Updated:         snapshot.at,
-		Proven:          snapshot.proof.AsOf,
-		Damped:          damped,
-		Watch:           s.watcher.Status(),
+	snapshot, t := s.current.Load(), s.tokens.Current()
+	status := Status{
+		Name:        s.name,
+		State:       t.State(),
+		Generation:  t.Generation(),
+		Revocation:  s.last.Load(),
+		Transitions: s.transitions.all(),
+		Damped:      s.damping.until,
 	}
+	s.mu.Unlock()
+	if since := s.since.Load(); since != nil {
+		status.Since = status.since(*since)
+	}
+	status.Objects, status.ResourceVersion = snapshot.Len(), snapshot.version
+	status.Updated, status.Proven = snapshot.at, snapshot.proof.AsOf
+	status.Watch = s.watcher.Status()
+	return status
+}
+
+// since returns when the state became what it is. notReady is that for a store that
+// is not.
+func (s Status) since(notReady time.Time) time.Time {
+	if s.State != token.Ready {
+		return notReady
+	}
+	for _, move := range slices.Backward(s.Transitions) {
+		if move.State == token.Ready {
+			return move.At
+		}
+	}
+	return notReady
 }

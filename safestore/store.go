@@ -49,9 +49,10 @@ type Store[T Object] struct {
 
 	// unproven is the current token if a proof is all it needs to be ready: the
 	// set is complete. Nil if it needs a new set. Under mu.
-	unproven  *token.Token
-	damping   damping   // under mu
-	followers followers // under mu
+	unproven    *token.Token
+	damping     damping     // under mu
+	followers   followers   // under mu
+	transitions transitions // under mu
 
 	bound    time.Duration // MaxStaleness
 	progress broadcast     // tells of every change of current

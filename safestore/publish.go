@@ -130,6 +130,7 @@ func (s *Store[T]) advance(set indexedSet[T], version string) {
 func (s *Store[T]) drop(why *invalidation.Revocation) {
 	next := s.noSet()
 	next.dropped = why
+	s.mutations.replace(next.set.objects)
 	s.store(next)
 }
 

@@ -31,6 +31,7 @@ type Store[T Object] struct {
 	transforms []func(T) (T, error)
 	limits     limits
 	lenient    bool
+	mutations  *mutationDetector[T] // nil if it is off
 
 	tokens  *token.Source
 	hooks   invalidation.Hooks
@@ -85,7 +86,7 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 		started: make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
-	for _, option := range typed {
+	for _, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("safestore: %w", err)
 		}
@@ -126,6 +127,7 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	log := klog.FromContext(ctx).WithValues("store", s.name)
 	s.log.Store(&log)
 	close(s.started)
+	defer s.mutations.run()()
 
 	// Waiting readers return at once, not when the watcher has been cleared away.
 	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })

@@ -61,6 +61,7 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 func (w *writer[T]) Publish(version string, proof watcher.Proof) (wait time.Duration) {
 	set := w.building.finish()
 	w.building, w.rewound = nil, false
+	w.store.mutations.replace(set.objects)
 	return w.store.publish(w.token, set, version, proof)
 }
 
@@ -106,7 +107,9 @@ func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error 
 		err = w.put(next, obj)
 	}
 	if err == nil {
-		w.store.advance(next.finish(), version)
+		set := next.finish()
+		w.store.mutations.change(key, set.objects)
+		w.store.advance(set, version)
 	}
 	return err
 }

@@ -63,6 +63,16 @@ func WithFieldIndex[T Object](field string, value func(T) string) Option[T] {
 	})
 }
 
+// Indexes returns the functions of the store's indexes, by name. The map is the
+// caller's own.
+func (s *Store[T]) Indexes() map[string]func(T) []string {
+	all := make(map[string]func(T) []string, len(s.indexes))
+	for _, i := range s.indexes {
+		all[i.name] = i.values
+	}
+	return all
+}
+
 // of returns the values of an object.
 func (i index[T]) of(obj T) (values []string, err error) {
 	defer func() {

@@ -140,7 +140,7 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Name returns the store's name: [Options].Name, or its type.
+// Name returns the store's name: [Options].Name, or the type of its objects.
 func (s *Store[T]) Name() string { return s.name }
 
 // Token returns the current token: ready if the store is, else the one that is

@@ -26,7 +26,7 @@ type Client[L runtime.Object] interface {
 
 // ListWatch returns a Source over a client. The client's namespace is the
 // Source's namespace. Each modify function is applied to the options of every
-// request, for example to set a label or field selector; it must not touch what
+// request: see [WithLabelSelector] and [WithFieldSelector]. It must not touch what
 // the protocol needs (resource versions, limits, bookmarks). It returns nil if
 // client is nil, which [New] refuses.
 func ListWatch[L runtime.Object](client Client[L], modify ...func(*metav1.ListOptions)) Source {

@@ -40,6 +40,10 @@ func TestC3QuietHours(t *testing.T) {
 		{"no bookmarks", 0, 120, false},
 		{"no bookmarks", time.Minute, 240, false},
 		{"no bookmarks", 10 * time.Second, 1400, false},
+		{"no bookmarks", 8 * time.Second, 2000, false},
+		{"no bookmarks", 7 * time.Second, 2600, false},
+		{"no bookmarks", 6 * time.Second, 4_000, false},
+		{"bookmarks", 6 * time.Second, 4_000, false},
 	} {
 		t.Run(fmt.Sprintf("%s, bound %v, large=%v", tc.server, tc.bound, tc.large), func(t *testing.T) {
 			opts := safestore.Options{MaxStaleness: tc.bound}

@@ -29,7 +29,7 @@ func TestC42TooLarge(t *testing.T) {
 		assert.LessOrEqual(t, w.count(wiretest.All), 10, "it is asked for at the pace of failures")
 
 		w.maps.Delete("default", "c")
-		tok := w.readyAfter(0, 31*time.Second)
+		tok := w.readyAfter(0, 46*time.Second)
 		w.same()
 
 		w.maps.Set(configMap("d", "1"))
@@ -38,7 +38,7 @@ func TestC42TooLarge(t *testing.T) {
 		stale, _ := w.store.Stale()
 		assert.Equal(t, 2, stale.Len(), "what fitted is still there for those who ask for it")
 		w.maps.Delete("default", "a")
-		w.readyAfter(0, 31*time.Second)
+		w.readyAfter(0, 46*time.Second)
 		w.same()
 	})
 }

@@ -108,14 +108,24 @@ func Age(moment, now time.Time) time.Duration {
 // a peek comes within two seconds, if one comes at all.
 const verdictTime = 3 * time.Second
 
+// standInTime is what a proof takes if none comes, and an audit stands in.
+const standInTime = settleTime + peekTime + 500*time.Millisecond
+
 // proofInterval is how old a proof may become before the next one is asked for,
 // so that its verdict comes in time: 60 percent of the bound, which leaves room
 // for a second try, or as late as a verdict allows for shorter bounds. For those
 // that allow for none there is a least pace. It is jittered downwards.
 func proofInterval(bound time.Duration) time.Duration {
-	d := max(min(bound*6/10, bound-verdictTime), bound/5)
+	verdict := verdictTime
+	if !isTight(bound) {
+		verdict = standInTime
+	}
+	d := max(min(bound*6/10, bound-verdict), bound/5)
 	return d - rand.N(d/10)
 }
+
+// isTight reports whether a bound is hardly longer than a proof takes.
+func isTight(bound time.Duration) bool { return bound != 0 && bound < 2*verdictTime }
 
 // proofRetry is the time between the failure of a proof and the next try.
 func proofRetry(bound time.Duration) time.Duration {

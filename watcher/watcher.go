@@ -101,7 +101,7 @@ func New(source Source, sink Sink, opts Options) (*Watcher, error) {
 	w.state.noWatchList = !supportsWatchList(source)
 	w.state.floor = opts.MinVersion
 	w.state.bounded = opts.MaxStaleness != 0
-	w.state.tight = opts.MaxStaleness != 0 && opts.MaxStaleness < 2*verdictTime
+	w.state.tight = isTight(opts.MaxStaleness)
 	return w, nil
 }
 

@@ -25,10 +25,11 @@ import (
 // the others from being read, added, removed or closed (C11, C58). A group
 // without members is not ready.
 type Group struct {
-	name   string
-	tokens *token.Source
-	hooks  invalidation.Hooks
-	last   atomic.Pointer[invalidation.Revocation] // newest one; stored under mu
+	name    string
+	tokens  *token.Source
+	hooks   invalidation.Hooks
+	barrier invalidation.Barrier
+	last    atomic.Pointer[invalidation.Revocation] // newest one; stored under mu
 
 	// mu is taken by members that move, with their own lock held: nothing is asked
 	// of a member under it but its name and token.
@@ -37,8 +38,9 @@ type Group struct {
 	under     map[Readiness]*token.Token // what the current token was granted under
 	followers followers
 	moves     transitions
-	since     time.Time // since when it is not ready, if it is not
-	progress  broadcast // tells of every move of a member
+	since     time.Time   // since when it is not ready, if it is not
+	again     *time.Timer // calls update when nothing holds it back any more
+	progress  broadcast   // tells of every move of a member
 	closed    bool
 }
 
@@ -58,6 +60,9 @@ func NewGroup(name string, members ...Readiness) (*Group, error) {
 	g.hooks.Panicked = func(value any) {
 		klog.Background().Error(nil, "Hook panicked", "group", name, "panic", fmt.Sprint(value))
 	}
+	g.again = time.AfterFunc(time.Hour, g.update)
+	g.again.Stop()
+	g.barrier.Panicked, g.barrier.Lifted = g.hooks.Panicked, g.update
 	for _, m := range members {
 		if err := g.Add(m); err != nil {
 			g.Close()
@@ -126,6 +131,7 @@ func (g *Group) Close() {
 		return
 	}
 	g.closed = true
+	g.again.Stop()
 	members := g.members
 	g.members = nil
 	current := g.tokens.Current()
@@ -174,6 +180,12 @@ func (g *Group) OnRevoke(f func(*invalidation.Revocation)) (remove func()) {
 	return g.hooks.OnRevoke(f)
 }
 
+// OnRevokeSync registers f as [Store.OnRevokeSync] does: what it holds back is the
+// readiness of the group, not that of its members.
+func (g *Group) OnRevokeSync(limit time.Duration, f func(context.Context, *invalidation.Revocation)) (remove func()) {
+	return g.barrier.Add(limit, f)
+}
+
 // update makes the group's token follow those of the members. It is called with
 // the lock of a member that has just moved, so that by the time that the move is
 // done the group has moved as well.
@@ -204,6 +216,10 @@ func (g *Group) update() {
 	}
 	switch current := g.tokens.Current(); {
 	case current.State() == token.Pending && ready:
+		if wait := g.barrier.Remaining(); wait > 0 {
+			g.again.Reset(wait)
+			return
+		}
 		g.under = now
 		g.tokens.Ready(current)
 		g.noteReadyLocked(current)
@@ -213,7 +229,7 @@ func (g *Group) update() {
 		g.under = now // with what was added
 	case current.State() == token.Ready:
 		r := g.endLocked(current, reason, cause)
-		if ready { // the member has gone from one token to the next without a gap
+		if ready && g.barrier.Empty() { // the member has gone from one token to the next without a gap
 			g.under = now
 			fresh, _ := g.tokens.Succeed(current, r, func(*token.Token) {})
 			g.tellLocked(current, r)
@@ -224,6 +240,9 @@ func (g *Group) update() {
 		g.under = map[Readiness]*token.Token{}
 		g.tokens.Revoke(current, r)
 		g.tellLocked(current, r)
+		if ready {
+			g.again.Reset(g.barrier.Remaining())
+		}
 	}
 }
 
@@ -253,6 +272,7 @@ func (g *Group) tellLocked(t *token.Token, r *invalidation.Revocation) {
 	g.moves.add(revoked(r, t.WasReady()))
 	if t.WasReady() {
 		g.since = r.Since
+		g.barrier.Revoked(r)
 		g.hooks.Revoked(r)
 	}
 	g.followers.tell()

@@ -43,8 +43,13 @@ func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string
 	next.token, next.set, next.version, next.complete = named, set, version, true
 	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
-		s.succeedLocked(named, &next)
-		return 0
+		if s.barrier.Empty() {
+			s.succeedLocked(named, &next)
+			return 0
+		}
+		// Somebody must act between the two.
+		named = s.revokeLocked(named, invalidation.Decision{Revoke: invalidation.Relist}, nil)
+		next.token = named
 	}
 	s.store(&next)
 	if named != s.tokens.Current() {
@@ -77,7 +82,7 @@ func (s *Store[T]) prove(proof watcher.Proof) (wait time.Duration) {
 func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 	snapshot, now := s.current.Load(), time.Now()
 	s.unproven = t
-	if wait := s.damping.wait(now); wait > 0 {
+	if wait := max(s.damping.wait(now), s.barrier.Remaining()); wait > 0 {
 		return wait
 	}
 	if !s.fresh(snapshot) {
@@ -250,6 +255,7 @@ func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
 	s.transitions.add(revoked(r, ended.WasReady()))
 	if ended.WasReady() {
 		s.damping.revoked(r.Since)
+		s.barrier.Revoked(r)
 		s.hooks.Revoked(r)
 	}
 	s.progress.send()

@@ -2,6 +2,7 @@ package safestore
 
 import (
 	"context"
+	"time"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
@@ -23,6 +24,8 @@ type Readiness interface {
 	// OnReady and OnRevoke register functions that hear of readiness and its end.
 	OnReady(f func(*token.Token)) (remove func())
 	OnRevoke(f func(*invalidation.Revocation)) (remove func())
+	// OnRevokeSync registers a function that readiness waits for before it returns.
+	OnRevokeSync(limit time.Duration, f func(context.Context, *invalidation.Revocation)) (remove func())
 	// Status returns its own status, and Stores that of each store that it depends
 	// on.
 	Status() Status

@@ -35,6 +35,7 @@ type Store[T Object] struct {
 
 	tokens  *token.Source
 	hooks   invalidation.Hooks
+	barrier invalidation.Barrier
 	watcher *watcher.Watcher
 
 	// current is the newest snapshot, ready or not. Reading is one load of it;
@@ -98,6 +99,8 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	s.hooks.Panicked = func(value any) {
 		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value))
 	}
+	s.barrier.Panicked = s.hooks.Panicked
+	s.barrier.Lifted = func() { s.watcher.Prove() }
 	s.current.Store(s.noSet())
 	var err error
 	s.watcher, err = watcher.New(source, &writer[T]{store: s, ordered: true}, watch)
@@ -137,6 +140,9 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)
 	defer cancel()
 	_ = s.hooks.Wait(hooks) // a hook that is slower goes on by itself
+	barrier, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.barrier.Remaining())
+	defer cancel()
+	_ = s.barrier.Wait(barrier)
 	return nil
 }
 
@@ -158,6 +164,21 @@ func (s *Store[T]) OnReady(f func(*token.Token)) (remove func()) { return s.hook
 // rest is as with [Store.OnReady].
 func (s *Store[T]) OnRevoke(f func(*invalidation.Revocation)) (remove func()) {
 	return s.hooks.OnRevoke(f)
+}
+
+// OnRevokeSync registers f to be called each time a token that was ready is
+// revoked, for those who must act before anybody reads the store again: no further
+// token becomes ready, and so no read succeeds, until f has returned, or limit has
+// passed since the revocation, when its context ends. By the time it is called reads
+// fail already; a read by f itself waits, or fails.
+//
+// f is called in a goroutine of its own, one call at a time; several functions do
+// not wait for each other. One that panics is reported and has returned. When the
+// store is closed Run waits for f as well. While a function is registered, reads
+// fail during a relist also with GaplessRelist. OnRevokeSync panics if f is nil or
+// the limit is not positive. The returned function removes f.
+func (s *Store[T]) OnRevokeSync(limit time.Duration, f func(context.Context, *invalidation.Revocation)) (remove func()) {
+	return s.barrier.Add(limit, f)
 }
 
 func (s *Store[T]) logger() klog.Logger { return *s.log.Load() }

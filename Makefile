@@ -47,6 +47,10 @@ assets: ## Build the pinned kube-apiserver and etcd, once, and print where they 
 	$(SAY) "control plane"
 	go -C test run ./cmd/assets
 
+.PHONY: bench
+bench: ## Measure SafeStore and its peers in one run, and print ratios (5 minutes).
+	go -C test run ./cmd/bench
+
 .PHONY: fmt
 fmt: ## Format all Go files.
 	$(GO_FILES) | xargs $(TOOL) goimports -w -local github.com/kube-safestore

@@ -59,7 +59,7 @@ func TestSyncHooksActBeforeTheNextRead(t *testing.T) {
 				assert.Error(t, g.NotReady())
 				time.Sleep(tc.until - 1)
 				assert.Positive(t, r.Prove(watcher.Proof{AsOf: time.Now()}), "just before")
-				time.Sleep(2)
+				time.Sleep(2 * time.Nanosecond)
 				synctest.Wait()
 				assert.Zero(t, r.Prove(watcher.Proof{AsOf: time.Now()}), "just after")
 				assert.NoError(t, r.NotReady())

@@ -5,12 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kube-safestore/kube-safestore/safestore/internal/trie"
+	"github.com/kube-safestore/kube-safestore/internal/trie"
 )
 
 // objects is an immutable set of objects, or of what is known of them, by namespace
-// and name. The zero value is empty. Namespaces are a level of their own, so that one can be read without
-// looking at the others, and no read has to build a key.
+// and name. The zero value is empty. Namespaces are a level of their own, so that
+// one can be read without looking at the others, and no read has to build a key.
 type objects[T any] struct {
 	namespaces trie.Map[trie.Map[T]]
 	count      int
@@ -24,13 +24,8 @@ func (o objects[T]) get(key types.NamespacedName) (T, bool) {
 // all iterates over all objects, those of one namespace together.
 func (o objects[T]) all() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for _, names := range o.namespaces.All() {
-			for _, obj := range names.All() {
-				if !yield(obj) {
-					return
-				}
-			}
-		}
+		each := func(_ string, obj T) bool { return yield(obj) } // one for all namespaces, which may be many
+		o.namespaces.Each(func(_ string, names trie.Map[T]) bool { return names.Each(each) })
 	}
 }
 
@@ -38,11 +33,7 @@ func (o objects[T]) all() iter.Seq[T] {
 func (o objects[T]) in(namespace string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		names, _ := o.namespaces.Get(namespace)
-		for _, obj := range names.All() {
-			if !yield(obj) {
-				return
-			}
-		}
+		names.Each(func(_ string, obj T) bool { return yield(obj) })
 	}
 }
 
@@ -54,24 +45,37 @@ func (o objects[T]) countIn(namespace string) int {
 
 // edit returns a builder that starts from this set.
 func (o objects[T]) edit() *builder[T] {
-	return &builder[T]{namespaces: o.namespaces.Edit(), count: o.count, open: map[string]*trie.Editor[T]{}}
+	return &builder[T]{namespaces: o.namespaces.Edit(), count: o.count}
 }
 
-// builder makes a set, one edit at a time, without copying for each.
+// builder makes a set, one edit at a time, without copying for each: as long as
+// edits stay in one namespace, as in a list, which comes in the order of keys.
 type builder[T any] struct {
 	namespaces *trie.Editor[trie.Map[T]]
 	count      int
-	open       map[string]*trie.Editor[T] // namespaces being edited
+
+	open  string          // the namespace being edited
+	names *trie.Editor[T] // its objects, nil before the first edit
 }
 
 func (b *builder[T]) namespace(name string) *trie.Editor[T] {
-	e, ok := b.open[name]
-	if !ok {
+	if b.names == nil || b.open != name {
+		b.close()
 		names, _ := b.namespaces.Get(name)
-		e = names.Edit()
-		b.open[name] = e
+		b.open, b.names = name, names.Edit()
 	}
-	return e
+	return b.names
+}
+
+// close takes over what was edited in the open namespace.
+func (b *builder[T]) close() {
+	switch {
+	case b.names == nil:
+	case b.names.Len() == 0:
+		b.namespaces.Delete(b.open)
+	default:
+		b.namespaces.Set(b.open, b.names.Map())
+	}
 }
 
 func (b *builder[T]) get(key types.NamespacedName) (T, bool) {
@@ -79,10 +83,10 @@ func (b *builder[T]) get(key types.NamespacedName) (T, bool) {
 }
 
 func (b *builder[T]) set(key types.NamespacedName, obj T) {
-	e := b.namespace(key.Namespace)
-	before := e.Len()
-	e.Set(key.Name, obj)
-	b.count += e.Len() - before
+	names := b.namespace(key.Namespace)
+	before := names.Len()
+	names.Set(key.Name, obj)
+	b.count += names.Len() - before
 }
 
 func (b *builder[T]) delete(key types.NamespacedName) {
@@ -93,12 +97,6 @@ func (b *builder[T]) delete(key types.NamespacedName) {
 
 // objects returns the set as it is now. The builder must not be used after it.
 func (b *builder[T]) objects() objects[T] {
-	for name, e := range b.open {
-		if e.Len() == 0 {
-			b.namespaces.Delete(name)
-		} else {
-			b.namespaces.Set(name, e.Map())
-		}
-	}
+	b.close()
 	return objects[T]{namespaces: b.namespaces.Map(), count: b.count}
 }

@@ -2,10 +2,11 @@ package safestore
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kube-safestore/kube-safestore/safestore/internal/trie"
+	"github.com/kube-safestore/kube-safestore/internal/trie"
 )
 
 // indexedSet is a set of objects with its indexes. It is immutable, and the zero
@@ -60,7 +61,10 @@ func union[T Object, V any](parts []indexedSet[T], of func(indexedSet[T]) object
 
 // edit returns a draft that starts from this set.
 func (c indexedSet[T]) edit(all indexes[T], most limits) *draft[T] {
-	d := &draft[T]{all: all, limits: most, objects: c.objects.edit(), bad: c.bad.edit(), bytes: c.bytes}
+	d := &draft[T]{all: all, limits: most, objects: c.objects.edit(), bytes: c.bytes}
+	if c.bad.count > 0 {
+		d.bad = c.bad.edit()
+	}
 	for n := range all {
 		var values trie.Map[objects[T]]
 		if n < len(c.indexed) {
@@ -77,7 +81,7 @@ type draft[T Object] struct {
 	all     indexes[T]
 	limits  limits
 	objects *builder[T]
-	bad     *builder[*BadObjectError]
+	bad     *builder[*BadObjectError] // nil if there are none
 	indexed []*trie.Editor[objects[T]]
 	open    []map[string]*builder[T] // by index, the values being edited
 	bytes   int64
@@ -91,7 +95,7 @@ func (d *draft[T]) set(obj T) error {
 		return err
 	}
 	key := Key(obj)
-	if _, err := d.forget(key); err != nil {
+	if _, err := d.forget(key, values); err != nil {
 		return err
 	}
 	d.objects.set(key, obj)
@@ -101,23 +105,33 @@ func (d *draft[T]) set(obj T) error {
 			d.value(n, value).set(key, obj)
 		}
 	}
-	return d.limits.check(d.objects.count+d.bad.count, d.bytes)
+	return d.check()
 }
 
 // quarantine takes note of an object that cannot be kept, in place of what was
 // there.
 func (d *draft[T]) quarantine(b *BadObjectError) error {
-	err := d.delete(b.Key)
-	if err == nil {
-		d.bad.set(b.Key, b)
-		err = d.limits.check(d.objects.count+d.bad.count, d.bytes)
+	if err := d.delete(b.Key); err != nil {
+		return err
 	}
-	return err
+	if d.bad == nil {
+		d.bad = objects[*BadObjectError]{}.edit()
+	}
+	d.bad.set(b.Key, b)
+	return d.check()
+}
+
+func (d *draft[T]) check() error {
+	count := d.objects.count
+	if d.bad != nil {
+		count += d.bad.count
+	}
+	return d.limits.check(count, d.bytes)
 }
 
 // delete takes out what is there under a key.
 func (d *draft[T]) delete(key types.NamespacedName) error {
-	exists, err := d.forget(key)
+	exists, err := d.forget(key, nil)
 	if exists {
 		d.objects.delete(key)
 	}
@@ -125,9 +139,10 @@ func (d *draft[T]) delete(key types.NamespacedName) error {
 }
 
 // forget removes all traces of what is there under a key but the object itself,
-// and reports whether there is one.
-func (d *draft[T]) forget(key types.NamespacedName) (exists bool, err error) {
-	if d.bad.count > 0 {
+// and reports whether there is one. What is to be under the given values of the
+// indexes will take the place of what is.
+func (d *draft[T]) forget(key types.NamespacedName, taken [][]string) (exists bool, err error) {
+	if d.bad != nil {
 		d.bad.delete(key)
 	}
 	old, exists := d.objects.get(key)
@@ -140,7 +155,9 @@ func (d *draft[T]) forget(key types.NamespacedName) (exists bool, err error) {
 	}
 	for n := range d.all {
 		for _, value := range values[n] {
-			d.value(n, value).delete(key)
+			if taken == nil || !slices.Contains(taken[n], value) {
+				d.value(n, value).delete(key)
+			}
 		}
 	}
 	d.bytes -= d.limits.size(old)
@@ -159,7 +176,10 @@ func (d *draft[T]) value(index int, value string) *builder[T] {
 
 // finish returns what was made. The draft must not be used after it.
 func (d *draft[T]) finish() indexedSet[T] {
-	c := indexedSet[T]{objects: d.objects.objects(), bad: d.bad.objects(), bytes: d.bytes}
+	c := indexedSet[T]{objects: d.objects.objects(), bytes: d.bytes}
+	if d.bad != nil {
+		c.bad = d.bad.objects()
+	}
 	for n, e := range d.indexed {
 		for value, b := range d.open[n] {
 			if set := b.objects(); set.count == 0 {

@@ -15,13 +15,14 @@ import (
 // import it.
 var mayImport = map[string][]string{
 	"token":             {},
+	"internal/trie":     {},
 	"internal/versions": {"k8s.io/apimachinery"},
 	"invalidation":      {module + "/token", "k8s.io/apimachinery"},
 	"watcher": append([]string{
 		module + "/token", module + "/invalidation", module + "/internal/versions",
 	}, clientLibraries...),
 	"safestore": append([]string{
-		module + "/token", module + "/invalidation", module + "/watcher", module + "/internal/versions",
+		module + "/token", module + "/invalidation", module + "/watcher", module + "/internal/versions", module + "/internal/trie",
 	}, clientLibraries...),
 	"safestore/clientgo": append([]string{module + "/token", module + "/safestore"}, clientLibraries...),
 }

@@ -26,6 +26,10 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) { m.root.each(yield) }
 }
 
+// Each calls yield for all keys and values until it returns false, and reports
+// whether it never did: [Map.All] without an iterator, for maps of maps.
+func (m Map[V]) Each(yield func(string, V) bool) bool { return m.root.each(yield) }
+
 // Edit returns an editor that starts from the contents of m.
 func (m Map[V]) Edit() *Editor[V] {
 	return &Editor[V]{root: m.root, len: m.len, edition: m.edition + 1}

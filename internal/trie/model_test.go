@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +130,28 @@ func TestEmptyMap(t *testing.T) {
 	assert.Equal(t, map[string]int{"": 1}, maps.Collect(e.Map().All()))
 	assert.True(t, e.Delete(""))
 	assert.Equal(t, Map[int]{edition: 2}, e.Map(), "nothing is left")
+}
+
+func TestEach(t *testing.T) {
+	var m Map[int]
+	assert.True(t, m.Each(func(string, int) bool { return false }), "nothing to stop at")
+
+	e := m.Edit()
+	for i := range 100 {
+		e.Set(strconv.Itoa(i), i)
+	}
+	m = e.Map()
+	seen := map[string]int{}
+	assert.True(t, m.Each(func(key string, value int) bool {
+		seen[key] = value
+		return true
+	}))
+	assert.Equal(t, maps.Collect(m.All()), seen)
+
+	calls := 0
+	assert.False(t, m.Each(func(string, int) bool {
+		calls++
+		return calls < 7
+	}))
+	assert.Equal(t, 7, calls)
 }

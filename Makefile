@@ -42,6 +42,10 @@ e2e: assets ## Run the end-to-end tests on a real API server and etcd.
 	$(SAY) "end-to-end tests: examples"
 	go -C examples test -race -count=1 -timeout=20m ./...
 
+.PHONY: soak
+soak: assets ## Run the soak test for ten minutes: random faults, every read checked.
+	go -C test test -race -count=1 -timeout=20m -v ./e2e -run=TestSoak -soak=10m
+
 .PHONY: assets
 assets: ## Build the pinned kube-apiserver and etcd, once, and print where they are.
 	$(SAY) "control plane"

@@ -353,3 +353,25 @@ func without(set objects[*Map], key types.NamespacedName) objects[*Map] {
 	b.delete(key)
 	return b.objects()
 }
+
+// Any strings can be keys: each finds its own object, in its own namespace.
+func FuzzKeys(f *testing.F) {
+	f.Add("default", "a", "default", "b")
+	f.Add("", "a/b", "a", "b")
+	f.Add("a", "", "", "a")
+	f.Fuzz(func(t *testing.T, ns1, name1, ns2, name2 string) {
+		one, two := mapOf(ns1, name1, "1"), mapOf(ns2, name2, "2")
+		set := with(with(objects[*Map]{}, one), two)
+		want := map[types.NamespacedName]*Map{Key(one): one}
+		want[Key(two)] = two
+		compareObjects(t, set, want)
+		got := slices.Collect(set.in(ns1))
+		for _, obj := range got {
+			require.Equal(t, ns1, obj.Namespace)
+		}
+		require.Len(t, got, set.countIn(ns1))
+		set = without(set, Key(one))
+		delete(want, Key(one))
+		compareObjects(t, set, want)
+	})
+}

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	soakTime = flag.Duration("soak", 25*time.Second, "how long the soak test goes on")
+	soakTime = flag.Duration("soak", time.Minute, "how long the soak test goes on")
 	soakSeed = flag.Uint64("seed", 0, "seed of the soak test; 0 chooses one and prints it")
 )
 

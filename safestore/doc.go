@@ -22,7 +22,11 @@
 //     exist. A [*NotReadyError] says nothing about any object. The others are those
 //     of what was asked, as an index that there is none of, and of stores that are
 //     lenient: [*BadObjectError], [ErrPartial].
-//   - Reads that belong together are made on one [Snapshot].
+//   - Reads that belong together are made on one [Snapshot]; of several stores, on
+//     the snapshot of a [Group].
+//   - To follow what happens to the objects, range over the changes of a
+//     [Subscription]: they are computed from what the subscriber got last, so that
+//     nothing is lost, invented or queued.
 //
 // # Concurrency
 //

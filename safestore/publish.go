@@ -41,6 +41,7 @@ func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string
 	defer s.mu.Unlock()
 	next := *s.current.Load()
 	next.token, next.set, next.version, next.complete = named, set, version, true
+	next.steps += 2
 	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
 		if s.barrier.Empty() {
@@ -127,6 +128,9 @@ func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
 // the token that it has.
 func (s *Store[T]) advance(set indexedSet[T], version string) {
 	next := *s.current.Load()
+	if set.objects != next.set.objects || set.bad != next.set.bad {
+		next.steps++
+	}
 	next.set, next.version, next.at = set, version, time.Now()
 	s.store(&next)
 }
@@ -134,7 +138,7 @@ func (s *Store[T]) advance(set indexedSet[T], version string) {
 // drop forgets the objects, for Stale as well (guarantee 11).
 func (s *Store[T]) drop(why *invalidation.Revocation) {
 	next := s.noSet()
-	next.dropped = why
+	next.dropped, next.steps = why, s.current.Load().steps
 	s.mutations.replace(next.set.objects)
 	s.store(next)
 }

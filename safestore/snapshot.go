@@ -32,6 +32,10 @@ type Snapshot[T Object] struct {
 	dropped  *invalidation.Revocation // why data was dropped, nil if it was not
 	resource schema.GroupResource
 	only     *Namespaces[T] // which namespaces it has; nil for all
+
+	// For change streams: steps counts one for each event and two for each list, so
+	// that sets one step apart differ by one event.
+	steps uint64
 }
 
 // Token returns the token under which the snapshot was current. It is Ready when

@@ -38,6 +38,8 @@ type Status struct {
 	// Damped is until when the next token is kept from being ready because tokens
 	// did not last; zero or in the past if it is not.
 	Damped time.Time
+	// Subscriptions are those whose loops are running, sorted by name.
+	Subscriptions []SubscriptionStatus
 	// Watch is what the store's watcher is doing.
 	Watch watcher.Status
 }
@@ -61,6 +63,7 @@ func (s *Store[T]) Status() Status {
 	}
 	status.Objects, status.ResourceVersion = snapshot.Len(), snapshot.version
 	status.Updated, status.Proven = snapshot.at, snapshot.proof.AsOf
+	status.Subscriptions = s.subscriptions.status()
 	status.Watch = s.watcher.Status()
 	return status
 }

@@ -59,6 +59,8 @@ type Store[T Object] struct {
 	bound    time.Duration // MaxStaleness
 	progress broadcast     // tells of every change of current
 
+	subscriptions subscriptions[T]
+
 	started chan struct{} // closed by Run
 	closed  chan struct{} // closed by close
 	running atomic.Bool

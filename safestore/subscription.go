@@ -134,7 +134,7 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 	}
 	err = errLeft // if it panics
 	defer func() { s.end(err) }()
-	if q := s.query; q.index != "" || q.limit != 0 || q.sorted {
+	if q := s.query; q.index != "" || q.limit != 0 || q.sorted || q.copied {
 		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.name)
 	}
 	if !s.store.waitStarted(ctx) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kube-safestore/kube-safestore/internal/wiretest"
 	"github.com/kube-safestore/kube-safestore/invalidation"
@@ -42,6 +43,30 @@ func stillWaiting(t *testing.T, done <-chan error) {
 		require.FailNow(t, "the wait is over", "%v", err)
 	default:
 	}
+}
+
+// C47: answers to a program's own requests never get into the store, however late
+// they come; waiting for one that has been overtaken is over at once.
+func TestC47LateAnswersChangeNothing(t *testing.T) {
+	onWire(t, safestore.Options{}, func(t *testing.T, w *wire) {
+		w.ready()
+		patched := w.returned("a", "patched") // its answer is held up
+		newer := w.returned("a", "newer")
+		require.NoError(t, w.store.WaitFor(t.Context(), newer))
+		require.NoError(t, w.store.WaitFor(t.Context(), patched))
+		got, err := w.store.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		assert.Equal(t, "newer", got.Data["key"])
+
+		w.maps.Delete("default", "a")
+		require.NoError(t, w.store.Sync(t.Context()))
+		for _, late := range []*corev1.ConfigMap{patched, newer} {
+			require.NoError(t, w.store.WaitFor(t.Context(), late))
+			_, err = w.store.Get(t.Context(), named("a"))
+			assert.True(t, apierrors.IsNotFound(err), "what is deleted stays deleted")
+		}
+		w.same()
+	})
 }
 
 // C49: read your own write. What the wait is for is there when it returns, and

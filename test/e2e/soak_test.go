@@ -29,7 +29,8 @@ const settling = 45 * time.Second
 
 // TestSoak writes while connections are cut, API servers restarted and killed,
 // and etcd compacted, at random. Then every read that succeeded is compared with
-// what etcd held at that version, and the stores with the server (C36, C48, C55).
+// what etcd held at that version, the stores and their subscribers with the server,
+// and each change with what its subscriber had been told before (C36, C48, C55).
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	seed := *soakSeed
@@ -49,6 +50,7 @@ func TestSoak(t *testing.T) {
 	o.Watch.WatchTimeout = 5 * time.Second
 	subjects := subjectsFor(t, config, namespace, o)
 	samples, diaries := map[*subject.Subject]*samples{}, map[*subject.Subject]*subject.Diary{}
+	followers := map[*subject.Subject]*subject.Follower{}
 	ctx, stop := context.WithTimeout(t.Context(), *soakTime)
 	defer stop()
 	var readers, writers sync.WaitGroup
@@ -59,6 +61,7 @@ func TestSoak(t *testing.T) {
 		read := newSamples()
 		samples[s] = read
 		s.Start(t)
+		followers[s] = subject.Follow(readUntil, s)
 		for range 2 {
 			readers.Go(func() { read.read(readUntil, s) })
 		}
@@ -77,6 +80,7 @@ func TestSoak(t *testing.T) {
 	after := e.configMaps(t, namespace)
 	for _, s := range subjects {
 		s.AwaitContents(t, after)
+		eventually(t, "the subscriber has the same", func() bool { return followers[s].Contents().Equal(after) })
 	}
 	t.Logf("all stores right %v after the last fault", time.Since(healed))
 	assert.Less(t, time.Since(healed), settling)
@@ -89,11 +93,12 @@ func TestSoak(t *testing.T) {
 	withEach(t, subjects, func(t *testing.T, s *subject.Subject) {
 		s.Stop(t, nil)
 		assert.Empty(t, diaries[s].OutOfOrder())
+		assert.Empty(t, followers[s].Stop(), "no change that cannot be (C36, C39, C40)")
 		samples[s].check(t, recorder)
 		all := requests.Main(s.Requests.All())
 		assert.Empty(t, requests.Unprompted(all))
-		t.Logf("%d reads of %d versions, %d refused; %d sets, %d watches; %v", samples[s].reads, len(samples[s].byVersion),
-			samples[s].refused, len(requests.Sets(all)), requests.Count(all, requests.Watch), diaries[s].Entries())
+		t.Logf("%d reads of %d versions, %d refused; %d changes told; %d sets, %d watches; %v", samples[s].reads, len(samples[s].byVersion),
+			samples[s].refused, followers[s].Events(), len(requests.Sets(all)), requests.Count(all, requests.Watch), diaries[s].Entries())
 	})
 }
 

@@ -26,6 +26,9 @@ type Store interface {
 	ListAny(ctx context.Context) ([]safestore.Object, error)
 	View() (*View, error)
 	StaleView() *View
+	// HandleAny subscribes to changes until ctx ends. Objects that a change does not
+	// have are nil.
+	HandleAny(ctx context.Context, f func(what safestore.ChangeType, was, is safestore.Object)) error
 }
 
 // View is a Snapshot of objects of any type.
@@ -75,6 +78,13 @@ func (s anyStore[T]) StaleView() *View {
 		return nil
 	}
 	return view(snapshot)
+}
+
+func (s anyStore[T]) HandleAny(ctx context.Context, f func(what safestore.ChangeType, was, is safestore.Object)) error {
+	return s.Subscribe("follower").Handle(ctx, func(c safestore.Change[T]) error {
+		f(c.Type, c.Old, c.New)
+		return nil
+	})
 }
 
 func view[T safestore.Object](snapshot *safestore.Snapshot[T]) *View {

@@ -25,6 +25,10 @@ var mayImport = map[string][]string{
 		module + "/token", module + "/invalidation", module + "/watcher", module + "/internal/versions", module + "/internal/trie",
 	}, clientLibraries...),
 	"safestore/clientgo": append([]string{module + "/token", module + "/safestore"}, clientLibraries...),
+	"safestore/health": {
+		module + "/token", module + "/invalidation", module + "/watcher", module + "/safestore", "k8s.io/apimachinery",
+	},
+	"safestore/debug": {module + "/token", module + "/invalidation", module + "/watcher", module + "/safestore"},
 }
 
 // clientLibraries are client-go, what it brings anyhow, and backoff.

@@ -23,6 +23,7 @@ var (
 	// tolerated may be required as well: client-go brings it anyhow.
 	tolerated = []string{
 		"github.com/go-logr/logr",
+		"golang.org/x/net", // tests
 		"k8s.io/api",
 		"k8s.io/klog/v2",
 		"k8s.io/utils",

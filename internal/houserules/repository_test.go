@@ -24,7 +24,7 @@ const root = "../.."
 const module = "github.com/kube-safestore/kube-safestore"
 
 // libraries are the packages that users import.
-var libraries = []string{"token", "invalidation", "watcher", "safestore", "safestore/clientgo"}
+var libraries = []string{"token", "invalidation", "watcher", "safestore", "safestore/clientgo", "safestore/health", "safestore/debug"}
 
 // sourceFile is one parsed file.
 type sourceFile struct {

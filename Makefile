@@ -46,6 +46,11 @@ e2e: assets ## Run the end-to-end tests on a real API server and etcd.
 soak: assets ## Run the soak test for ten minutes: random faults, every read checked.
 	go -C test test -race -count=1 -timeout=20m -v ./e2e -run=TestSoak -soak=10m
 
+.PHONY: faults
+faults: assets ## Run the fault matrix beside client-go and controller-runtime; ARGS="-h" says more.
+	$(SAY) "fault matrix"
+	go -C test run ./cmd/faults $(or $(ARGS),-markdown=FAULTS.md)
+
 .PHONY: assets
 assets: ## Build the pinned kube-apiserver and etcd, once, and print where they are.
 	$(SAY) "control plane"

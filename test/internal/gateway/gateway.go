@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/pem"
 	"io"
 	"log"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -23,8 +25,9 @@ type Gateway struct {
 	mu        sync.Mutex
 	route     func(url.Values) *upstream // by the query
 	upstreams []*upstream
-	edit      func(url.Values) // what is asked
-	quiet     bool             // bookmarks are taken out
+	edit      func(url.Values)                   // what is asked
+	answer    func(*http.Request) *http.Response // in the server's place; nil to ask it
+	events    func() EventEditor                 // of watches; nil to leave them as they are
 	stallNew  bool
 	streams   map[*stream]bool
 	open      sync.WaitGroup // streams
@@ -96,9 +99,37 @@ func (g *Gateway) Edit(edit func(url.Values)) {
 // DropBookmarks takes all bookmarks out of the watches that are opened from now
 // on, the end marker of a WatchList as well.
 func (g *Gateway) DropBookmarks() {
+	g.EditEvents(Each(func(event []byte) ([]byte, bool) {
+		if bytes.HasPrefix(event, bookmark) {
+			return nil, true
+		}
+		return event, true
+	}))
+}
+
+// EventEditor edits one event of a watch, which is a line of JSON. What it returns
+// is sent in its place; more is false to end the watch after it.
+type EventEditor func(event []byte) (edited []byte, more bool)
+
+// Each returns an editor that is the same for all watches, for [Gateway.EditEvents].
+func Each(edit EventEditor) func() EventEditor { return func() EventEditor { return edit } }
+
+// EditEvents has what comes on the watches that are opened from now on edited, each
+// watch by an editor of its own, which begin returns. Nil leaves everything as it
+// is.
+func (g *Gateway) EditEvents(begin func() EventEditor) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.quiet = true
+	g.events = begin
+}
+
+// Answer has requests answered in the server's place from now on. Where answer
+// returns nil the server is asked; it may wait before it returns, for as long as
+// the request's context lasts. Nil asks the server again about everything.
+func (g *Gateway) Answer(answer func(*http.Request) *http.Response) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answer = answer
 }
 
 // Stall holds back what open watches bring, from now on, and returns how many
@@ -158,13 +189,13 @@ func (g *Gateway) Close() {
 // rewrite makes the request to the API server.
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 	g.mu.Lock()
-	edit, quiet := g.edit, g.quiet
+	edit, events := g.edit, g.events
 	g.mu.Unlock()
 	query := r.Out.URL.Query()
 	edit(query)
 	r.Out.URL.RawQuery = query.Encode()
-	if quiet {
-		r.Out.Header.Set("Accept", "application/json") // which dropBookmarks can read
+	if events != nil && query.Get("watch") != "" {
+		r.Out.Header.Set("Accept", "application/json") // one event a line
 		r.Out.Header.Del("Accept-Encoding")
 	}
 }
@@ -173,11 +204,23 @@ func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 // turn it is.
 func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
-	to := g.route(r.URL.Query())
+	to, answer := g.route(r.URL.Query()), g.answer
 	g.mu.Unlock()
+	if answer != nil {
+		if response := answer(r); response != nil {
+			response.Request = r
+			return response, nil
+		}
+	}
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.Host = to.url.Scheme, to.url.Host, to.url.Host
 	return to.transport.RoundTrip(r)
+}
+
+// isJSON reports whether an answer is one that can be edited: also one that was
+// asked for before there was anything to edit.
+func isJSON(response *http.Response) bool {
+	return strings.HasPrefix(response.Header.Get("Content-Type"), "application/json")
 }
 
 // modify puts a stream in place of what a watch brings.
@@ -188,8 +231,8 @@ func (g *Gateway) modify(response *http.Response) error {
 	s := &stream{gateway: g, from: response.Body, gone: response.Request.Context().Done()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.quiet {
-		s.from = &bookmarkless{lines: bufio.NewReader(response.Body), from: response.Body}
+	if g.events != nil && isJSON(response) {
+		s.from = &edited{lines: bufio.NewReader(response.Body), from: response.Body, edit: g.events()}
 	}
 	if g.stallNew {
 		s.stallLocked()

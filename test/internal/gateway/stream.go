@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 )
@@ -59,28 +58,35 @@ func (s *stream) Close() error {
 	return s.from.Close()
 }
 
-// bookmarkless is a stream of events in JSON, one a line, without bookmarks.
-type bookmarkless struct {
+// edited is a stream of events in JSON, one a line, each of which is edited.
+type edited struct {
 	lines *bufio.Reader
 	from  io.Closer
+	edit  EventEditor
 	rest  []byte // of a line that has been read
+	ended bool
 }
 
 var bookmark = []byte(`{"type":"BOOKMARK"`)
 
-func (b *bookmarkless) Read(p []byte) (int, error) {
-	for len(b.rest) == 0 {
-		line, err := b.lines.ReadBytes('\n')
-		if !bytes.HasPrefix(line, bookmark) {
-			b.rest = line
+func (e *edited) Read(p []byte) (int, error) {
+	for len(e.rest) == 0 {
+		if e.ended {
+			return 0, io.EOF
 		}
-		if err != nil && len(b.rest) == 0 {
+		line, err := e.lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var more bool
+			e.rest, more = e.edit(line)
+			e.ended = !more
+		}
+		if err != nil && len(e.rest) == 0 {
 			return 0, err
 		}
 	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
 	return n, nil
 }
 
-func (b *bookmarkless) Close() error { return b.from.Close() }
+func (e *edited) Close() error { return e.from.Close() }

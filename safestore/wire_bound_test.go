@@ -214,3 +214,25 @@ func TestStatusShowsTheProof(t *testing.T) {
 		assert.ErrorContains(t, err, "proof of freshness: nothing came for 5s", "the last error")
 	})
 }
+
+// Who needs fresh data is not kept waiting much longer than that when the server is
+// back, however long it was away.
+func TestRecoveryIsPacedByTheBound(t *testing.T) {
+	for bound, most := range map[time.Duration]time.Duration{
+		2 * time.Second:  8 * time.Second, // of pauses of up to 5 s and half of it
+		10 * time.Second: 15 * time.Second,
+		0:                45 * time.Second,
+	} {
+		onWire(t, safestore.Options{MaxStaleness: bound}, func(t *testing.T, w *wire) {
+			w.maps.Set(configMap("a", "1"))
+			w.ready()
+			heal := w.Break(wiretest.All, wiretest.Answer(failure("not now")))
+			w.Cut()
+			after(10 * time.Minute)
+			w.notReady()
+			heal()
+			w.readyAfter(0, most)
+			w.same()
+		})
+	}
+}

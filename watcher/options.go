@@ -79,7 +79,8 @@ type Options struct {
 	// MinBackoff and MaxBackoff bound the exponential, jittered delay between
 	// attempts that fail. Only progress resets it: an event, or a watch that
 	// lasted (C16). A longer delay asked for by the server (Retry-After) is
-	// honoured. Zero means 800 milliseconds and 30 seconds.
+	// honoured. Zero means 800 milliseconds, and 30 seconds or MaxStaleness if that
+	// is shorter, but no less than 5 seconds.
 	MinBackoff, MaxBackoff time.Duration
 
 	// Policy decides what the watcher's observations mean for the token. Nil
@@ -137,6 +138,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxStaleness != 0 {
 		// Proofs are more frequent than that: silence for longer is no quiet.
 		setDefault(&o.MaxSilence, min(75*time.Second, o.MaxStaleness))
+		// Who needs fresh data is not kept waiting for it much longer than the bound.
+		setDefault(&o.MaxBackoff, max(min(30*time.Second, o.MaxStaleness), 5*time.Second, o.MinBackoff))
 	}
 	setDefault(&o.MaxSilence, 75*time.Second)           // kube-apiserver's bookmarks come every minute
 	setDefault(&o.RequestTimeout, time.Minute)          // kube-apiserver's --request-timeout

@@ -9,7 +9,7 @@ export GOWORK := off
 export CGO_ENABLED := 1
 
 # Modules with Go packages. All modules: these, and those that only pin tools.
-MODULES     := . test examples
+MODULES     := . safestore/prometheus test examples
 ALL_MODULES := $(MODULES) test/controlplane tools
 
 # Linters come from the tools module, in the versions pinned there.
@@ -96,4 +96,5 @@ tidy:
 unit:
 	$(SAY) "unit tests"
 	go test -race -timeout=10m ./...
+	go -C safestore/prometheus test -race ./...
 	go -C examples test -race -short ./...

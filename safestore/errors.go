@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
 var (
@@ -50,6 +51,8 @@ type NotReadyError struct {
 	Revocation *invalidation.Revocation
 	// Phase is what the store is doing about it: "listing", "waiting to retry".
 	Phase string
+	// Progress is how far the set that is being listed has come; zero if none is.
+	Progress watcher.Progress
 	// LastError is what the last attempt at the server failed with; nil if it did
 	// not.
 	LastError error
@@ -74,6 +77,9 @@ func (e *NotReadyError) Error() string {
 	}
 	if e.Phase != "" {
 		fmt.Fprintf(&b, "; %s", e.Phase)
+	}
+	if said := e.Progress.String(); said != "" {
+		fmt.Fprintf(&b, ", %s", said)
 	}
 	if e.LastError != nil && !e.saidBy(e.Revocation) {
 		fmt.Fprintf(&b, "; last error: %v", e.LastError)

@@ -197,6 +197,7 @@ func (g *Group) Status() Status {
 		Generation:  t.Generation(),
 		Revocation:  g.last.Load(),
 		Transitions: g.moves.all(),
+		Revocations: g.moves.revocations(),
 	}
 	status.Since = status.since(g.since)
 	return status

@@ -175,7 +175,7 @@ func (s *Store[T]) notReady(waited error) *NotReadyError {
 	}
 	e.started, e.Since = true, *since
 	status := s.watcher.Status()
-	e.Phase, e.LastError = status.Phase, status.LastError
+	e.Phase, e.Progress, e.LastError = status.Phase, status.Progress, status.LastError
 	if status.Proof != "" {
 		e.Phase += ", " + status.Proof
 	}

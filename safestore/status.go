@@ -25,6 +25,9 @@ type Status struct {
 	Since time.Time
 	// Transitions are the newest moves of the tokens, oldest first, up to 32 of them.
 	Transitions []Transition
+	// Revocations is how many tokens were revoked for each reason, whether they had
+	// been ready or not; nil if none was.
+	Revocations map[invalidation.Reason]uint64
 
 	// The rest is zero for a group.
 
@@ -55,6 +58,7 @@ func (s *Store[T]) Status() Status {
 		Generation:  t.Generation(),
 		Revocation:  s.last.Load(),
 		Transitions: s.transitions.all(),
+		Revocations: s.transitions.revocations(),
 		Damped:      s.damping.until,
 	}
 	s.mu.Unlock()

@@ -121,6 +121,10 @@ const hookGrace = time.Second
 // stopped. A second call fails with [ErrRunTwice], also after the first has
 // returned.
 //
+// What it logs goes to the logger of ctx, klog.FromContext: one line for each
+// transition, and one every half minute of a sync that takes longer than ten
+// seconds; at verbosity 2, one for each attempt that failed.
+//
 // Run has the shape of an errgroup function, and of controller-runtime's
 // manager.RunnableFunc.
 func (s *Store[T]) Run(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package safestore
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -28,13 +29,21 @@ type Transition struct {
 	ResourceVersion string
 }
 
-// transitions are the newest ones, oldest first. Whoever owns them guards them with
-// the lock under which the token is moved. The zero value has none.
+// transitions are the newest ones, oldest first, and how many revocations there
+// were. Whoever owns them guards them with the lock under which the token is moved.
+// The zero value has none.
 type transitions struct {
-	kept []Transition // appended to and replaced, but never changed
+	kept  []Transition // appended to and replaced, but never changed
+	ended map[invalidation.Reason]uint64
 }
 
 func (all *transitions) add(t Transition) {
+	if t.State == token.Revoked {
+		if all.ended == nil {
+			all.ended = map[invalidation.Reason]uint64{}
+		}
+		all.ended[t.Reason]++
+	}
 	if len(all.kept) == keptTransitions {
 		all.kept = slices.Clone(all.kept[1:])
 	}
@@ -43,6 +52,9 @@ func (all *transitions) add(t Transition) {
 
 // all returns what is kept. What is returned is not changed by later moves.
 func (all *transitions) all() []Transition { return slices.Clip(all.kept) }
+
+// revocations returns how many there were of each reason; nil if there were none.
+func (all *transitions) revocations() map[invalidation.Reason]uint64 { return maps.Clone(all.ended) }
 
 // revoked is the transition that a revocation makes.
 func revoked(r *invalidation.Revocation, wasReady bool) Transition {

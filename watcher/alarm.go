@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -10,13 +11,14 @@ import (
 type alarm int
 
 const (
-	limitAlarm   alarm = iota // the phase, or the pause, has taken its time
-	silenceAlarm              // nothing was heard for MaxSilence
-	clockAlarm                // time to look whether the newest proof is older than MaxStaleness
-	proofAlarm                // the next proof is due
-	auditAlarm                // the next audit is due
-	stageAlarm                // the stage of the proof has taken its time
-	alarms                    // how many there are
+	limitAlarm    alarm = iota // the phase, or the pause, has taken its time
+	silenceAlarm               // nothing was heard for MaxSilence
+	clockAlarm                 // time to look whether the newest proof is older than MaxStaleness
+	proofAlarm                 // the next proof is due
+	auditAlarm                 // the next audit is due
+	stageAlarm                 // the stage of the proof has taken its time
+	progressAlarm              // a long sync is logged
+	alarms                     // how many there are
 )
 
 // next returns the earliest alarm and when it is; ok is false if none is set.
@@ -40,7 +42,7 @@ func (w *Watcher) wind() {
 
 // ring returns what the earliest alarm says. It reports false if none is due: a
 // deadline that moves with every event is moved when it is reached, not before.
-func (w *Watcher) ring() (o observation, ok bool) {
+func (w *Watcher) ring(ctx context.Context) (o observation, ok bool) {
 	now := time.Now()
 	a, at, ok := w.nextAlarm()
 	if !ok || at.After(now) {
@@ -63,6 +65,9 @@ func (w *Watcher) ring() (o observation, ok bool) {
 			return o, false
 		}
 		return observation{kind: stale, err: &outOfTouch{"no proof of freshness", w.opts.MaxStaleness, w.lastError()}}, true
+	case progressAlarm:
+		w.logProgress(ctx)
+		return o, false
 	case proofAlarm:
 		return observation{kind: proofWanted}, true
 	case auditAlarm:

@@ -20,6 +20,7 @@
 //
 // Beside it, proof.go is the second half of the machine, for proofs of freshness
 // and audits, and probe.go makes their requests; alarm.go is the clock of both.
+// What all of this comes to is in status.go, progress.go and counts.go.
 //
 // Initial sets come by WatchList where the server has it, else by pages of a
 // LIST; either is a consistent read, so that no replica of the server can answer

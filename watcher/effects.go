@@ -11,12 +11,14 @@ import (
 // carryOut does what a step wants done: first what readers must know, then what
 // the server is asked.
 func (w *Watcher) carryOut(ctx context.Context, e effects) {
+	w.count(e)
 	if e.revoke.Revoke != "" || e.revoke.Drop {
 		w.sink.Revoke(e.revoke, e.cause)
 	}
 	if e.publish {
 		w.auditLater()
 		w.state.small = w.status.built.Load() <= max(w.opts.PageSize, 1)
+		w.endProgress(true)
 		w.ready(w.begun.AsOf, w.sink.Publish(w.state.version, w.begun))
 	}
 	if e.moved {
@@ -35,7 +37,7 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 		w.hear()
 	}
 	if e.begin {
-		w.status.built.Store(0)
+		w.beginProgress()
 		w.begun = w.number()
 		w.sink.Begin()
 	}
@@ -50,6 +52,7 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	w.reconnect = w.reconnect || e.reconnect
 	switch {
 	case e.pause:
+		w.endProgress(false)
 		w.pause(e.soon, e.atLeast)
 	case e.request != noRequest:
 		if w.reconnect && w.opts.Reconnect != nil {
@@ -63,14 +66,13 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	case e.publish, e.follow, e.extend:
 		w.setLimit()
 	}
-	if !e.advance && !e.extend {
+	if !e.advance && !e.extend || e.proven {
 		w.report(e)
 	}
 }
 
 // ready takes note of a proof, and of what the sink said to it.
 func (w *Watcher) ready(asOf time.Time, wait time.Duration) {
-	w.status.built.Store(0)
 	w.hear()
 	w.provenAt = asOf
 	w.alarms[proofAlarm], w.alarms[clockAlarm] = time.Time{}, time.Time{}
@@ -128,8 +130,12 @@ func (w *Watcher) note(ctx context.Context, o observation) {
 		return // the revocation says it
 	}
 	klog.FromContext(ctx).V(2).Info("Attempt failed", "phase", w.state.phase.String(), "err", o.err)
+	if w.state.phase == streaming && rejectsWatchList(o.err) {
+		return // nothing is wrong, and the status has why it is listed instead
+	}
 	w.status.update(func(s *Status) {
 		s.Failures++
+		s.Counts.Failures++
 		s.LastError, s.LastErrorAt = o.err, time.Now()
 	})
 }

@@ -89,6 +89,7 @@ type effects struct {
 	proven    bool          // as of when the proof was asked for
 	answered  bool          // the server told its version
 	unproven  bool          // the proof failed, and is tried again later
+	fruitless bool          // the proof failed, whatever comes of it
 	follow    bool          // the stream is open: events are received from here on
 	heard     bool          // the server gave a sign of life, beyond what it sends
 	reconnect bool          // the connection is to be given up as well
@@ -129,6 +130,7 @@ func (s state) step(o observation, decide func(invalidation.Observation) invalid
 	case o.kind >= proofWanted:
 		if s.phase == watching || s.phase == opening && s.held {
 			m.prove(o)
+			m.fruitless = s.proof.stage != idle && m.proof.stage == idle && !m.effects.proven && !m.excused && !m.heard
 		} else if o.kind == proofWanted {
 			m.doubt = true // when there is a stream to prove
 		}

@@ -14,9 +14,8 @@ type Status struct {
 	// Proof is how far the proof of freshness under way has come, in words; empty
 	// if none is.
 	Proof string
-	// Built is how many objects have arrived of the set that is being listed;
-	// zero when none is.
-	Built int64
+	// Progress is how far the set that is being listed has come.
+	Progress Progress
 	// WatchListRefused says why initial sets do not come by WatchList although
 	// client-go would use it; empty if they do (C9).
 	WatchListRefused string
@@ -34,12 +33,15 @@ type Status struct {
 	LastErrorAt time.Time
 	// NextAttempt is when the next one begins, if Phase is "waiting to retry".
 	NextAttempt time.Time
+	// Counts are what it has done so far.
+	Counts Counts
 }
 
 // statusBoard is where the goroutine of Run leaves its status for others.
 type statusBoard struct {
-	built atomic.Int64
-	heard atomic.Int64 // nanoseconds of the Unix epoch, 0 for never
+	built   atomic.Int64 // objects of the set that is being listed
+	heard   atomic.Int64 // nanoseconds of the Unix epoch, 0 for never
+	applied stopwatch
 
 	mu     sync.Mutex
 	status Status
@@ -56,7 +58,9 @@ func (w *Watcher) Status() Status {
 	w.status.mu.Lock()
 	defer w.status.mu.Unlock()
 	s := w.status.status
-	s.Built = w.status.built.Load()
+	s.Progress.Objects = w.status.built.Load()
+	s.Progress = s.Progress.at(time.Now())
+	s.Counts.Applied = w.status.applied.read()
 	if heard := w.status.heard.Load(); heard != 0 {
 		s.Heard = time.Unix(0, heard)
 	}

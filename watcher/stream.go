@@ -72,12 +72,28 @@ func (w *Watcher) received(list runtime.Object) observation {
 	case err != nil: // it would show what the items hold
 		return unusableContent("%T has items that are no objects", list)
 	}
+	w.estimate(page)
 	return observation{kind: pageListed, version: page.GetResourceVersion(), next: page.GetContinue()}
 }
 
+// growth returns by how many objects an event makes a set larger.
+func growth(event watch.EventType) int64 {
+	switch event {
+	case watch.Added:
+		return 1
+	case watch.Deleted:
+		return -1
+	default:
+		return 0
+	}
+}
+
 func (w *Watcher) build(event watch.EventType, obj runtime.Object) error {
-	w.status.built.Add(1)
-	return w.sink.Build(event, obj)
+	if err := w.sink.Build(event, obj); err != nil {
+		return err
+	}
+	w.status.built.Add(growth(event))
+	return nil
 }
 
 // event takes what came from the stream: it hands it to the sink and says what
@@ -122,6 +138,8 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 	case err != nil:
 		return observation{kind: failed, err: &unusable{err}}
 	}
+	w.status.applied.add(time.Since(w.heard))
+	w.size = max(0, w.size+growth(e.Type))
 	if !w.ordered {
 		version = "" // the versions of a fake's objects are not those of its lists
 	}

@@ -63,6 +63,8 @@ type Watcher struct {
 	goesBy    Proof     // what the proof under way goes by
 	auditNext string    // continue token of the audit
 	provenAt  time.Time // the newest proof, or consistent set
+	listing   time.Time // since when there is no complete set; zero if there is one
+	size      int64     // about how many objects the last complete set has
 
 	retry    *backoff.ExponentialBackOff
 	progress bool // since the last reset of retry
@@ -183,7 +185,7 @@ func (w *Watcher) observe(ctx context.Context) (o observation, ok bool) {
 	case <-w.wanted:
 		return observation{kind: proofWanted}, true
 	case <-w.timer.C:
-		return w.ring()
+		return w.ring(ctx)
 	case a := <-w.main.answers:
 		if ctx.Err() != nil {
 			a.discard()

@@ -31,6 +31,7 @@ type record struct {
 	set    map[string]string
 	build  map[string]string
 	told   []string
+	slow   time.Duration                  // how long Apply takes
 	refuse func(obj runtime.Object) error // what Build and Apply say, nil if nothing
 }
 
@@ -85,6 +86,7 @@ func (r *record) Compare() error          { return nil }
 func (r *record) EndAudit()               {}
 
 func (r *record) Apply(event watch.EventType, obj runtime.Object) error {
+	time.Sleep(r.slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.change(r.set, event, obj); err != nil {
@@ -120,6 +122,7 @@ type rig struct {
 	maps  *wiretest.Collection
 	watch *watcher.Watcher
 	opts  watcher.Options
+	log   klog.Logger
 	wrap  func(watcher.Source) watcher.Source // of the source, before start
 }
 
@@ -142,7 +145,7 @@ func (r *rig) start() {
 	var err error
 	r.watch, err = watcher.New(source, r.record, r.opts)
 	require.NoError(r.t, err)
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), r.log))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -24,7 +24,10 @@ const root = "../.."
 const module = "github.com/kube-safestore/kube-safestore"
 
 // libraries are the packages that users import.
-var libraries = []string{"token", "invalidation", "watcher", "safestore", "safestore/clientgo", "safestore/health", "safestore/debug"}
+var libraries = []string{
+	"token", "invalidation", "watcher", "safestore", "safestore/clientgo", "safestore/health", "safestore/debug",
+	"safestore/prometheus",
+}
 
 // sourceFile is one parsed file.
 type sourceFile struct {

@@ -111,8 +111,8 @@ func (r *row) describe(s safestore.Status, now time.Time) {
 	if w.Proof != "" {
 		r.Doing += ", " + w.Proof
 	}
-	if w.Built > 0 {
-		r.Doing += fmt.Sprintf(", %d objects so far", w.Built)
+	if progress := w.Progress.String(); progress != "" {
+		r.Doing += ", " + progress
 	}
 	if w.NextAttempt.After(now) {
 		r.Next = "in " + length(w.NextAttempt.Sub(now))

@@ -1,0 +1,93 @@
+package safestore
+
+import (
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+
+	"github.com/kube-safestore/kube-safestore/watcher"
+)
+
+// Sample is one value of a metric at one moment.
+type Sample struct {
+	// Metric is the name of the metric.
+	Metric string
+	// Labels are the values of its labels, in their order.
+	Labels []string
+	// Value is that of a gauge or a counter, and Durations that of a histogram.
+	Value     float64
+	Durations watcher.Durations
+}
+
+// Samples returns the values of all metrics now: of the stores and groups that are
+// given, and of all members of those groups, each once. It is what a metrics system
+// polls; nothing is kept, so that whoever is no longer given is no longer measured.
+// Nil is left out.
+//
+// Of stores of one name, in one call, those after the first are told apart by a
+// number ("pods#2"), as are groups, and subscriptions of a store. [Options].Name is
+// the better way.
+//
+// Samples may be called, and its result used, from any goroutine. It never waits.
+func Samples(of ...Readiness) iter.Seq[Sample] {
+	return func(yield func(Sample) bool) {
+		p := poll{yield: yield, seen: map[Readiness]bool{}, stores: names{}, groups: names{}}
+		p.all(of)
+	}
+}
+
+// poll is one pass over stores and groups.
+type poll struct {
+	yield          func(Sample) bool
+	seen           map[Readiness]bool
+	stores, groups names
+}
+
+func (p *poll) all(of []Readiness) (more bool) {
+	for _, r := range of {
+		if r == nil || reflect.ValueOf(r).IsNil() || p.seen[r] {
+			continue
+		}
+		p.seen[r] = true
+		_ = r.NotReady() // so that a bound that has passed unnoticed shows in the status (C7)
+		metrics, taken, members := storeMetrics, p.stores, []Readiness(nil)
+		if g, ok := r.(*Group); ok {
+			metrics, taken, members = groupMetrics, p.groups, g.Members()
+		}
+		if !p.one(metrics, r.Status(), taken) || !p.all(members) {
+			return false
+		}
+	}
+	return true
+}
+
+// one yields the values of metrics in one status.
+func (p *poll) one(metrics []metric, s Status, taken names) (more bool) {
+	name := taken.unique(s.Name)
+	more = true
+	for _, m := range metrics {
+		if m.durations != nil {
+			more = more && p.yield(Sample{Metric: m.Name, Labels: []string{name}, Durations: m.durations(s)})
+			continue
+		}
+		m.values(s, func(value float64, labels ...string) {
+			more = more && p.yield(Sample{Metric: m.Name, Labels: append([]string{name}, labels...), Value: value})
+		})
+	}
+	return more
+}
+
+// names are those that are taken.
+type names map[string]bool
+
+// unique returns the name as text, with a number if it is taken.
+func (n names) unique(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	unique := name
+	for i := 2; n[unique]; i++ {
+		unique = fmt.Sprintf("%s#%d", name, i)
+	}
+	n[unique] = true
+	return unique
+}

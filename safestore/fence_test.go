@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
@@ -672,4 +673,34 @@ func TestNoRevocationByALateReader(t *testing.T) {
 		r.revokeStale(loaded)
 		assert.Equal(t, token.Ready, tok.State(), "the store was proven a moment ago")
 	})
+}
+
+// A log that nobody reads holds up no reader, and nobody who asks for the status.
+func TestALogThatBlocksHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		read := make(chan struct{})
+		log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(unread(read))))
+		r.log.Store(&log)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.publishSet(t, "1")
+			r.revokeFor(invalidation.StreamStuck, nil)
+		}()
+		synctest.Wait()
+		assert.Equal(t, token.Ready, r.Status().State)
+		assert.NoError(t, r.NotReady())
+		close(read)
+		<-done
+		assert.Equal(t, token.Pending, r.Status().State)
+	})
+}
+
+// unread is a log that blocks until it is closed.
+type unread chan struct{}
+
+func (u unread) Write(p []byte) (int, error) {
+	<-u
+	return len(p), nil
 }

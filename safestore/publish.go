@@ -38,7 +38,7 @@ import (
 // for damping, publish returns after how long a proof is wanted.
 func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string, proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	next := *s.current.Load()
 	next.token, next.set, next.version, next.complete = named, set, version, true
 	next.steps += 2
@@ -63,7 +63,7 @@ func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string
 // that is all it needed. It returns what publish does.
 func (s *Store[T]) prove(proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	next := *s.current.Load()
 	next.proof = proof
 	current := s.tokens.Current()
@@ -96,7 +96,7 @@ func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 		s.damping.ready(now)
 		s.hooks.Ready(t)
 		s.progress.send()
-		s.logger().Info("Store is ready", "generation", t.Generation(), "objects", snapshot.Len(),
+		s.logLocked("Store is ready", "generation", t.Generation(), "objects", snapshot.Len(),
 			"resourceVersion", snapshot.version)
 	}
 	return 0
@@ -120,7 +120,7 @@ func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
 	s.damping.ready(time.Now())
 	s.hooks.Revoked(r)
 	s.hooks.Ready(fresh)
-	s.logger().Info("Store was listed again without a gap", "generation", fresh.Generation(), "objects", next.Len(),
+	s.logLocked("Store was listed again without a gap", "generation", fresh.Generation(), "objects", next.Len(),
 		"resourceVersion", next.version)
 }
 
@@ -169,7 +169,7 @@ func (s *Store[T]) store(next *Snapshot[T]) {
 // if the named one is not current any more.
 func (s *Store[T]) revoke(named *token.Token, d invalidation.Decision, cause error) (fresh *token.Token, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if named != s.tokens.Current() || named.State() == token.Revoked {
 		return nil, false
 	}
@@ -205,14 +205,14 @@ func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 		cause := &staleError{bound: s.bound, age: snapshot.Age()}
 		s.revokeLocked(snapshot.token, invalidation.Decision{Revoke: invalidation.Stale}, cause)
 	}
-	s.mu.Unlock()
+	s.unlock()
 	s.watcher.Prove()
 }
 
 // close ends the current token for good.
 func (s *Store[T]) close(cause error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	current := s.tokens.Current()
 	if current.State() == token.Revoked {
 		return // closed before
@@ -263,8 +263,24 @@ func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
 		s.hooks.Revoked(r)
 	}
 	s.progress.send()
-	s.logger().Info("Store is not ready", "generation", r.Generation, "reason", string(r.Reason), "cause", r.Cause,
+	s.logLocked("Store is not ready", "generation", r.Generation, "reason", string(r.Reason), "cause", r.Cause,
 		"resourceVersion", r.ResourceVersion)
+}
+
+// logLocked has a line logged when mu is released.
+func (s *Store[T]) logLocked(message string, keysAndValues ...any) {
+	s.unlogged = append(s.unlogged, func() { s.logger().Info(message, keysAndValues...) })
+}
+
+// unlock releases mu and logs what was done under it. A log that blocks holds up
+// nobody who asks for the status.
+func (s *Store[T]) unlock() {
+	lines := s.unlogged
+	s.unlogged = nil
+	s.mu.Unlock()
+	for _, log := range lines {
+		log()
+	}
 }
 
 // fresh reports whether the newest proof of a snapshot is young enough to read

@@ -4,8 +4,10 @@ package safestore_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
+	"github.com/kube-safestore/kube-safestore/safestore/controller"
+	"github.com/kube-safestore/kube-safestore/safestore/debug"
+	"github.com/kube-safestore/kube-safestore/safestore/health"
 	"github.com/kube-safestore/kube-safestore/token"
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
@@ -68,4 +73,44 @@ func readmeToken(ctx context.Context, pods *safestore.Store[*corev1.Pod], reconc
 	}
 }
 
-var _, _, _ = readmeUse, readmeErrors, readmeToken
+func readmeChanges(ctx context.Context, pods *safestore.Store[*corev1.Pod], publish, withdraw func(*corev1.Pod)) error {
+	for change, err := range pods.Subscribe("dns").Changes(ctx) {
+		if err != nil {
+			return err // ctx ended, or the store is closed
+		}
+		switch change.Type {
+		case safestore.Added, safestore.Updated:
+			publish(change.New)
+		case safestore.Deleted:
+			withdraw(change.Old)
+		case safestore.InitDone: // all there is has been published: begin to answer
+		case safestore.Revoked: // it may be out of date from here on, until the next InitDone
+		}
+	}
+	return nil
+}
+
+func readmeController(
+	ctx context.Context, deployments *safestore.Store[*appsv1.Deployment], pods *safestore.Store[*corev1.Pod],
+	reconcile func(context.Context, controller.Request) (controller.Result, error),
+) error {
+	c, err := controller.New("replicas", reconcile, controller.Options{Workers: 4},
+		controller.For(deployments), controller.Reads(pods))
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx) // the context of a leadership, for example
+}
+
+func readmeHealth(mux *http.ServeMux, pods, nodes safestore.Readiness) {
+	ready := health.Ready(20*time.Second, pods, nodes) // with a grace, for when all replicas are in trouble at once
+	mux.Handle("/readyz", ready)
+	mux.Handle("/readyz/{check...}", ready)
+	mux.Handle("/livez", health.Live(15*time.Minute, pods, nodes)) // fails only for what a restart could cure
+	mux.Handle("/debug/safestore", debug.Handler(pods, nodes))     // for people: states, reasons, a timeline
+}
+
+var (
+	_, _, _ = readmeUse, readmeErrors, readmeToken
+	_, _, _ = readmeChanges, readmeController, readmeHealth
+)

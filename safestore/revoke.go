@@ -21,7 +21,7 @@ func (s *Store[T]) Revoke(t *token.Token, cause error) bool {
 	if current {
 		s.revokeLocked(t, d, cause)
 	}
-	s.mu.Unlock()
+	s.unlock()
 	if current {
 		s.watcher.Relist()
 	}

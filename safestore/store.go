@@ -55,6 +55,7 @@ type Store[T Object] struct {
 	damping     damping     // under mu
 	followers   followers   // under mu
 	transitions transitions // under mu
+	unlogged    []func()    // lines to log when mu is released; under mu
 
 	bound    time.Duration // MaxStaleness
 	progress broadcast     // tells of every change of current

@@ -80,7 +80,7 @@ func (s *Source) Revoke(t *Token, cause error) (*Token, bool) {
 	// to spin until it is replaced. Both are done when Revoke returns.
 	fresh := newToken(s.parent, t.generation+1)
 	s.current.Store(fresh)
-	t.cancel(cause)
+	t.end(cause)
 	return fresh, true
 }
 
@@ -104,7 +104,7 @@ func (s *Source) Succeed(t *Token, cause error, publish func(fresh *Token)) (*To
 	close(fresh.ready)
 	publish(fresh)
 	s.current.Store(fresh)
-	t.cancel(cause)
+	t.end(cause)
 	return fresh, true
 }
 
@@ -120,7 +120,7 @@ func (s *Source) Close(cause error) {
 		return
 	}
 	s.closed = true
-	s.current.Load().cancel(cause)
+	s.current.Load().end(cause)
 }
 
 // Wait returns a token that was ready during the call, following re-arming

@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
@@ -38,11 +39,14 @@ type Token struct {
 	// ctx ends with the token; its cause says why. It is the one place where
 	// the end is recorded, so that State and Context cannot disagree.
 	ctx    context.Context
-	cancel context.CancelCauseFunc // called by the Source only
+	cancel context.CancelCauseFunc // called by end only
 
 	// granted is set, and then ready closed, by the Source, under its lock.
 	granted atomic.Bool
 	ready   chan struct{}
+
+	mu   sync.Mutex
+	tied map[*context.CancelCauseFunc]struct{} // under mu
 }
 
 func newToken(parent context.Context, generation uint64) *Token {
@@ -87,19 +91,39 @@ func (t *Token) Cause() error { return context.Cause(t.ctx) }
 
 // Tie returns a context derived from ctx that also ends, with the token's
 // revocation as its cause, when the token is revoked: work under it ends with
-// whichever comes first. A ctx that is already over keeps its own cause. As
+// whichever comes first. It is over by the time that [Source.Revoke] returns, as
+// are contexts derived from it. A ctx that is already over keeps its own cause. As
 // with [context.WithCancel], call the returned function when the work is done.
 func (t *Token) Tie(ctx context.Context) (context.Context, context.CancelFunc) {
 	tied, cancel := context.WithCancelCause(ctx)
-	if t.ctx.Err() != nil {
-		// AfterFunc would cancel in its own time; work on a token that is
-		// already over must not get a head start.
-		cancel(t.Cause())
-		return tied, func() {}
+	t.mu.Lock()
+	if t.tied == nil {
+		t.tied = map[*context.CancelCauseFunc]struct{}{}
 	}
+	t.tied[&cancel] = struct{}{}
+	t.mu.Unlock()
+	// If it has ended before, or by the end of its source's parent.
 	stop := context.AfterFunc(t.ctx, func() { cancel(t.Cause()) })
+	if t.ctx.Err() != nil {
+		cancel(t.Cause()) // AfterFunc does it in its own time
+	}
 	return tied, func() {
 		stop()
+		t.mu.Lock()
+		delete(t.tied, &cancel)
+		t.mu.Unlock()
 		cancel(context.Canceled)
+	}
+}
+
+// end ends the token and what is tied to it. It is called by the Source only.
+func (t *Token) end(cause error) {
+	t.cancel(cause)
+	t.mu.Lock()
+	tied := t.tied
+	t.tied = nil
+	t.mu.Unlock()
+	for cancel := range tied {
+		(*cancel)(cause)
 	}
 }

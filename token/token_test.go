@@ -105,13 +105,27 @@ func TestTie(t *testing.T) {
 
 		byToken, cancel = tok.Tie(t.Context())
 		defer cancel()
+		derived, cancel := context.WithCancel(byToken)
+		defer cancel()
 		s.Revoke(tok, errTest)
-		synctest.Wait()
-		assert.Same(t, errTest, context.Cause(byToken))
+		assert.Same(t, errTest, context.Cause(byToken), "when Revoke returns")
+		assert.Same(t, errTest, context.Cause(derived))
 
 		late, cancel := tok.Tie(t.Context())
 		defer cancel()
 		assert.Same(t, errTest, context.Cause(late), "no head start on a revoked token")
+
+		// The source's parent ends it as well, and what has been let go is forgotten.
+		parent, endParent := context.WithCancelCause(t.Context())
+		last := NewSource(parent).Current()
+		byParent, cancel := last.Tie(t.Context())
+		defer cancel()
+		_, cancel = last.Tie(t.Context())
+		cancel()
+		assert.Len(t, last.tied, 1)
+		endParent(errTest)
+		synctest.Wait()
+		assert.Same(t, errTest, context.Cause(byParent))
 	})
 }
 

@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"safestore": append([]string{
 		module + "/token", module + "/invalidation", module + "/watcher", module + "/internal/versions", module + "/internal/trie",
 	}, clientLibraries...),
-	"safestore/clientgo": append([]string{module + "/token", module + "/safestore"}, clientLibraries...),
+	"safestore/clientgo":   append([]string{module + "/token", module + "/safestore"}, clientLibraries...),
+	"safestore/controller": append([]string{module + "/token", module + "/safestore"}, clientLibraries...),
 	"safestore/health": {
 		module + "/token", module + "/invalidation", module + "/watcher", module + "/safestore", "k8s.io/apimachinery",
 	},

@@ -25,8 +25,8 @@ const module = "github.com/kube-safestore/kube-safestore"
 
 // libraries are the packages that users import.
 var libraries = []string{
-	"token", "invalidation", "watcher", "safestore", "safestore/clientgo", "safestore/health", "safestore/debug",
-	"safestore/prometheus",
+	"token", "invalidation", "watcher", "safestore", "safestore/clientgo", "safestore/controller",
+	"safestore/health", "safestore/debug", "safestore/prometheus",
 }
 
 // sourceFile is one parsed file.

@@ -91,6 +91,5 @@
 //
 // A [Check] may be used from any goroutine, and starts none. A probe takes the
 // locks of the stores for as long as a status is copied: they are never held while
-// the server, a reader or a hook is waited for. A store does log under them: where
-// the log blocks, as a standard error that nobody reads does, the probe does too.
+// the server, a reader, a hook or a log is waited for.
 package health

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
@@ -42,6 +43,12 @@ func (e *env) withdraw(t *testing.T, namespace string) {
 // forUser returns stores that run with the rights of a user who has none yet.
 func (e *env) forUser(t *testing.T, namespace string, o safestore.Options) []*subject.Subject {
 	t.Helper()
+	return subjectsFor(t, e.user(t, namespace), namespace, o)
+}
+
+// user returns the access of a user who has no rights before grant.
+func (e *env) user(t *testing.T, namespace string) *rest.Config {
+	t.Helper()
 	_, err := e.admin.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: reader},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}},
@@ -49,7 +56,7 @@ func (e *env) forUser(t *testing.T, namespace string, o safestore.Options) []*su
 	require.NoError(t, err)
 	config, err := e.AddUser(reader)
 	require.NoError(t, err)
-	return subjectsFor(t, config, namespace, o)
+	return config
 }
 
 // assertRefused checks that everything that can fail says what the server said.

@@ -26,6 +26,8 @@ var ErrReadOnly = errors.New("a store is written by its watch alone")
 //     store is ready. They panic with the NotReadyError when ctx ends or the store
 //     is closed before that, and, after a short while, if Run is not called:
 //     see [Recover].
+//   - Of a lenient store with objects that cannot be kept, what would be less than
+//     all fails, or panics, with a [*safestore.PartialError].
 //   - LastStoreSyncResourceVersion does not wait, and is empty, which means
 //     unknown, if the store is not ready.
 //   - Add, Update, Delete, Replace and AddIndexers fail with [ErrReadOnly], and

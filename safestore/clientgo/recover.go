@@ -2,9 +2,9 @@ package clientgo
 
 import "github.com/kube-safestore/kube-safestore/safestore"
 
-// Recover stores in err the [*safestore.NotReadyError] with which a List of an
-// [Indexer] has panicked. It must be deferred itself, in the function whose error
-// it is to be:
+// Recover stores in err the [*safestore.NotReadyError], or the
+// [*safestore.PartialError], with which a List of an [Indexer] has panicked. It must
+// be deferred itself, in the function whose error it is to be:
 //
 //	defer clientgo.Recover(&err)
 //
@@ -17,6 +17,8 @@ func Recover(err *error) {
 	switch value := recover().(type) {
 	case nil:
 	case *safestore.NotReadyError:
+		*err = value
+	case *safestore.PartialError:
 		*err = value
 	default:
 		panic(value)

@@ -19,8 +19,8 @@ func consumerPanics() Fault {
 		"What the program does when the cache tells it something panics, until the window is over.")
 }
 
-// consumers is a fault of the program itself: SafeStore tells hooks of
-// generations, the peers tell handlers of events.
+// consumers is a fault of the program itself: SafeStore tells hooks of generations
+// and a subscription of changes, the peers tell handlers of events.
 func consumers(name, how, injects string) Fault {
 	return Fault{
 		Name:    name,

@@ -1,26 +1,26 @@
 package system
 
 import (
+	"context"
 	"time"
 
-	"github.com/kube-safestore/kube-safestore/token"
+	"github.com/kube-safestore/kube-safestore/safestore/controller"
 )
 
-// control is a controller in small: it looks at the store again and again, and acts
-// on what it sees, as long as the token that it was started under is ready.
-func (s *store[T]) control(ready *token.Token, act func(Sample)) {
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		select {
-		case <-again.C:
-		case <-ready.Context().Done():
-			return
+// newController returns a controller over the store, which acts on what the snapshot
+// of each of its requests shows, for as long as its work is not cut.
+func (s *store[T]) newController(act func(Sample)) (*controller.Controller, error) {
+	reconcile := func(ctx context.Context, req controller.Request) (controller.Result, error) {
+		snapshot, err := s.In(req.Snapshot)
+		if err != nil {
+			return controller.Result{}, err
 		}
 		seen := Sample{At: time.Now().UnixNano()}
-		s.read(&seen)
-		if seen.Good && seen.Generation == ready.Generation() && ready.Context().Err() == nil {
+		s.show(snapshot, &seen)
+		if ctx.Err() == nil {
 			act(seen)
 		}
+		return controller.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
+	return controller.New("acting", reconcile, controller.Options{Workers: 2}, controller.For(s.Store))
 }

@@ -3,6 +3,8 @@ package system
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,15 +14,18 @@ import (
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
+	"github.com/kube-safestore/kube-safestore/safestore/controller"
 	"github.com/kube-safestore/kube-safestore/test/faults/internal/truth"
 	"github.com/kube-safestore/kube-safestore/token"
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
-// store is SafeStore.
+// store is SafeStore, with a controller over it and a consumer of its changes.
 type store[T safestore.Object] struct {
 	*safestore.Store[T]
-	namespace string
+	controller *controller.Controller
+	consumer   *consumer
+	namespace  string
 }
 
 func newSafeStore(setup *Setup, config *rest.Config, requests *counter, c *consumer) (underTest, error) {
@@ -43,16 +48,36 @@ func newStore[T safestore.Object](source watcher.Source, setup *Setup, o safesto
 	if err != nil {
 		return nil, err
 	}
-	under := &store[T]{s, setup.Namespace}
-	s.OnReady(func(ready *token.Token) {
-		go under.control(ready, c.act)
-		c.handle()
-	})
+	s.OnReady(func(*token.Token) { c.handle() })
 	s.OnRevoke(func(*invalidation.Revocation) { c.handle() })
-	return under, nil
+	under := &store[T]{Store: s, consumer: c, namespace: setup.Namespace}
+	under.controller, err = under.newController(c.act)
+	return under, err
 }
 
-func (s *store[T]) run(ctx context.Context) error { return s.Run(ctx) }
+func (s *store[T]) run(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _ = s.controller.Run(ctx) }) // it ends with ctx, or with the store
+	all.Go(func() { s.follow(ctx) })
+	return s.Run(ctx)
+}
+
+// follow consumes changes. A consumer that panics ends its subscription, and is given
+// another one.
+func (s *store[T]) follow(ctx context.Context) {
+	handle := safestore.Isolate(func(safestore.Change[T]) error {
+		s.consumer.handle()
+		return nil
+	})
+	for ctx.Err() == nil {
+		_ = s.Subscribe("consumer").Handle(ctx, handle) // logged by the store
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
 
 // stir implements underTest: hooks are told of generations, so one has to end.
 func (s *store[T]) stir() { s.Revoke(s.Token(), nil) }
@@ -74,6 +99,11 @@ func (s *store[T]) read(sample *Sample) {
 		}
 		return
 	}
+	s.show(snapshot, sample)
+}
+
+// show takes down what a snapshot has.
+func (s *store[T]) show(snapshot *safestore.Snapshot[T], sample *Sample) {
 	sample.Good, sample.Generation = true, snapshot.Token().Generation()
 	sample.State.Objects = snapshot.Len()
 	for name, value := range map[string]*string{truth.Counter: &sample.State.Counter, truth.Blinker: &sample.State.Blinker} {

@@ -14,6 +14,21 @@
 // that depends on the store runs under the context of the token, and is
 // cancelled with it.
 //
+// # What there is
+//
+//   - [Store] holds one collection; [Namespaces] several namespaces of one, as one.
+//   - [Snapshot] is a view that does not change; [JointSnapshot] one of several
+//     stores.
+//   - [Group] is readiness over several stores, and [Readiness] what it has in common
+//     with a store: health checks, debug pages and controllers take that.
+//   - [Subscription] tells what has changed.
+//   - [Shared] is a store that ends with the last of its users.
+//   - [Status] and [Samples] are for people and for metrics.
+//
+// Below this package: controller runs work on keys, health answers probes, debug is a
+// page for people, clientgo serves code that was written for client-go's caches, and
+// prometheus, a module of its own, is a collector.
+//
 // # Rules for callers
 //
 //   - Objects are shared by all readers. Do not change them: read copies with

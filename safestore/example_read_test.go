@@ -1,8 +1,10 @@
 package safestore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
@@ -208,4 +211,101 @@ func ExampleWithLabelIndex() {
 	list, err := pods.List(ctx, safestore.ByIndex("app", "cart"))
 	fmt.Println(len(list), err)
 	// Output: 1 <nil>
+}
+
+// What the program does not read need not be kept.
+func ExampleWithTransform() {
+	cart := pod("shop", "cart")
+	cart.Annotations = map[string]string{"large": "...", "needed": "yes"}
+	client := fake.NewClientset(cart)
+	ctx, cancel := quiet()
+	defer cancel()
+	pods, err := safestore.New(watcher.ListWatch(client.CoreV1().Pods("")), safestore.Options{},
+		safestore.WithTransform(func(p *corev1.Pod) (*corev1.Pod, error) {
+			delete(p.Annotations, "large")
+			return p, nil
+		}))
+	if err != nil {
+		panic(err)
+	}
+	go pods.Run(ctx)
+
+	kept, err := pods.Get(ctx, safestore.Key(cart))
+	fmt.Println(kept.Annotations, err)
+	// Output: map[needed:yes] <nil>
+}
+
+// A set that outgrows its limit is a reason not to be ready, not the end of the
+// process.
+func ExampleOptions_limits() {
+	client := fake.NewClientset(pod("shop", "cart"), pod("shop", "checkout"), pod("mail", "sender"))
+	ctx, cancel := quiet()
+	defer cancel()
+	pods, err := safestore.New[*corev1.Pod](watcher.ListWatch(client.CoreV1().Pods("")), safestore.Options{MaxObjects: 2})
+	if err != nil {
+		panic(err)
+	}
+	go pods.Run(ctx)
+
+	reading, giveUp := context.WithTimeout(ctx, time.Second)
+	defer giveUp()
+	_, err = pods.List(reading)
+	fmt.Println(errors.Is(err, invalidation.TooLarge))
+	// Output: true
+}
+
+// Who keeps something that was derived from the store drops it before anybody reads
+// the next generation.
+func ExampleStore_OnRevokeSync() {
+	client := fake.NewClientset(pod("shop", "cart"))
+	ctx, cancel := quiet()
+	defer cancel()
+	pods, err := safestore.New[*corev1.Pod](watcher.ListWatch(client.CoreV1().Pods("")), safestore.Options{})
+	if err != nil {
+		panic(err)
+	}
+	remove := pods.OnRevokeSync(10*time.Second, func(ctx context.Context, r *invalidation.Revocation) {
+		fmt.Println("dropped what was derived from generation", r.Generation)
+	})
+	go pods.Run(ctx)
+
+	token, err := pods.WaitReady(ctx)
+	if err != nil {
+		panic(err)
+	}
+	pods.Revoke(token, nil)
+	token, err = pods.WaitReady(ctx)
+	fmt.Println("generation", token.Generation(), err)
+	remove()
+	// Output:
+	// dropped what was derived from generation 1
+	// generation 2 <nil>
+}
+
+// Parts of a program that do not know of each other share a store.
+func ExampleShared() {
+	client := fake.NewClientset(pod("shop", "cart"))
+	ctx, cancel := quiet()
+	defer cancel()
+	shared := safestore.NewShared(ctx, func() (*safestore.Store[*corev1.Pod], error) {
+		return safestore.New[*corev1.Pod](watcher.ListWatch(client.CoreV1().Pods("")), safestore.Options{})
+	})
+
+	one, releaseOne, err := shared.Acquire()
+	if err != nil {
+		panic(err)
+	}
+	other, releaseOther, err := shared.Acquire()
+	if err != nil {
+		panic(err)
+	}
+	releaseOne()
+	list, err := other.List(ctx)
+	fmt.Println(one == other, len(list), err)
+	releaseOther() // the last one: the store ends
+	shared.Wait()
+	fmt.Println(errors.Is(other.NotReady(), invalidation.Closed))
+	// Output:
+	// true 1 <nil>
+	// true
 }

@@ -45,8 +45,9 @@ type Token struct {
 	granted atomic.Bool
 	ready   chan struct{}
 
-	mu   sync.Mutex
-	tied map[*context.CancelCauseFunc]struct{} // under mu
+	mu    sync.Mutex
+	tied  map[*context.CancelCauseFunc]struct{} // under mu; those that end with it
+	ended error                                 // under mu; set when nothing is tied any more
 }
 
 func newToken(parent context.Context, generation uint64) *Token {
@@ -91,39 +92,58 @@ func (t *Token) Cause() error { return context.Cause(t.ctx) }
 
 // Tie returns a context derived from ctx that also ends, with the token's
 // revocation as its cause, when the token is revoked: work under it ends with
-// whichever comes first. It is over by the time that [Source.Revoke] returns, as
-// are contexts derived from it. A ctx that is already over keeps its own cause. As
-// with [context.WithCancel], call the returned function when the work is done.
+// whichever comes first. Whoever finds the token revoked finds it over, and what is
+// derived from it; only the end of the source's parent takes a moment. A ctx that is already over keeps its own cause. As with
+// [context.WithCancel], call the returned function when the work is done.
 func (t *Token) Tie(ctx context.Context) (context.Context, context.CancelFunc) {
 	tied, cancel := context.WithCancelCause(ctx)
-	t.mu.Lock()
-	if t.tied == nil {
-		t.tied = map[*context.CancelCauseFunc]struct{}{}
+	if ended := t.tie(&cancel); ended != nil {
+		cancel(ended)
+		return tied, func() {}
 	}
-	t.tied[&cancel] = struct{}{}
-	t.mu.Unlock()
-	// If it has ended before, or by the end of its source's parent.
+	// The end of the source's parent does not come by end.
 	stop := context.AfterFunc(t.ctx, func() { cancel(t.Cause()) })
 	if t.ctx.Err() != nil {
 		cancel(t.Cause()) // AfterFunc does it in its own time
 	}
 	return tied, func() {
 		stop()
-		t.mu.Lock()
-		delete(t.tied, &cancel)
-		t.mu.Unlock()
+		t.untie(&cancel)
 		cancel(context.Canceled)
 	}
 }
 
-// end ends the token and what is tied to it. It is called by the Source only.
+// tie has a function called with the cause when the token ends, or returns the cause
+// if it is ending.
+func (t *Token) tie(cancel *context.CancelCauseFunc) (ended error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended != nil {
+		return t.ended
+	}
+	if t.tied == nil {
+		t.tied = map[*context.CancelCauseFunc]struct{}{}
+	}
+	t.tied[cancel] = struct{}{}
+	return nil
+}
+
+func (t *Token) untie(cancel *context.CancelCauseFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.tied, cancel)
+}
+
+// end ends what is tied to the token, and then the token: in the other order
+// somebody could see that it is over, and work under it not yet. It is called by the
+// Source only.
 func (t *Token) end(cause error) {
-	t.cancel(cause)
 	t.mu.Lock()
 	tied := t.tied
-	t.tied = nil
+	t.tied, t.ended = nil, cause
 	t.mu.Unlock()
 	for cancel := range tied {
 		(*cancel)(cause)
 	}
+	t.cancel(cause)
 }

@@ -3,6 +3,7 @@ package token
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,29 @@ func isClosed(c <-chan struct{}) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// Whoever finds a token revoked finds that what was tied to it is over, also what is
+// being tied at that moment.
+func TestTiedWorkIsOverBeforeTheToken(t *testing.T) {
+	for range 2000 {
+		s := NewSource(context.Background())
+		tok := s.Current()
+		early, cancelEarly := tok.Tie(t.Context())
+		var racing sync.WaitGroup
+		racing.Go(func() { s.Revoke(tok, errTest) })
+		racing.Go(func() {
+			for tok.State() != Revoked {
+				late, cancelLate := tok.Tie(t.Context())
+				if tok.State() == Revoked {
+					assert.Error(t, late.Err(), "tied while it ended")
+				}
+				cancelLate()
+			}
+			assert.Error(t, early.Err(), "tied before")
+		})
+		racing.Wait()
+		cancelEarly()
 	}
 }

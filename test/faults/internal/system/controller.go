@@ -22,5 +22,7 @@ func (s *store[T]) newController(act func(Sample)) (*controller.Controller, erro
 		}
 		return controller.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
-	return controller.New("acting", reconcile, controller.Options{Workers: 2}, controller.For(s.Store))
+	// With one worker, what it sees can be judged like reads, in the order in which it
+	// acts.
+	return controller.New("acting", reconcile, controller.Options{}, controller.For(s.Store))
 }

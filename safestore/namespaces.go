@@ -16,7 +16,8 @@ import (
 // Namespaces are several namespaces as one logical store, for programs that may
 // read these and no others: a store each, in a [Group] whose readiness is theirs
 // together. One namespace that is not ready, for example because the right to it
-// was withdrawn, does not keep the others from being read.
+// was withdrawn, does not keep the others from being read. To follow what happens
+// to the objects subscribe to each [Namespaces.Store].
 type Namespaces[T Object] struct {
 	Readiness // the group's
 	group     *Group

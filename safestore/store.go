@@ -23,7 +23,9 @@ import (
 //     wait. What cannot be vouched for is an error, never an empty answer.
 //   - To work for a while on what was read: take the snapshot's token and run
 //     under its context, which ends when the store can no longer be trusted.
-//   - To hear of readiness and its end: OnReady and OnRevoke.
+//   - To hear of readiness and its end: OnReady and OnRevoke; OnRevokeSync for who
+//     must act before the next read.
+//   - To follow what happens to the objects: Subscribe.
 //   - To read old data knowingly: Stale.
 type Store[T Object] struct {
 	name       string

@@ -85,14 +85,16 @@ func Example() {
 // of when it has ended, so that there are no two leaders at work.
 func ExampleController_Run_leaderElection() {
 	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}})
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	defer cancel()
+	life, end := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	defer end() // of the store: after that of the controller
 	maps, err := safestore.New[*corev1.ConfigMap](watcher.ListWatch(client.CoreV1().ConfigMaps("default")), safestore.Options{})
 	if err != nil {
 		panic(err)
 	}
-	go maps.Run(ctx)
+	go maps.Run(life)
 
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
 	c, err := controller.New("leader", func(ctx context.Context, req controller.Request) (controller.Result, error) {
 		fmt.Println("works on", req.Key)
 		cancel() // SIGTERM, say

@@ -142,8 +142,16 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	defer s.mutations.run()()
 
 	// Waiting readers return at once, not when the watcher has been cleared away.
-	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
-	defer stop()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		s.close(context.Cause(ctx))
+	})
+	defer func() {
+		if !stop() {
+			<-closed // and logged: nothing of the store goes on after Run
+		}
+	}()
 	err := s.watcher.Run(klog.NewContext(ctx, log))
 	s.close(err)
 	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,7 +40,6 @@ type Group struct {
 	since     time.Time   // since when it is not ready, if it is not
 	again     *time.Timer // calls update when nothing holds it back any more
 	progress  broadcast   // tells of every move of a member
-	closed    bool
 }
 
 type member struct {
@@ -77,7 +75,7 @@ func NewGroup(name string, members ...Readiness) (*Group, error) {
 // the group itself, for a name that a member has already, and after Close.
 func (g *Group) Add(m Readiness) error {
 	switch {
-	case m == nil || reflect.ValueOf(m).IsNil():
+	case isNil(m):
 		return fmt.Errorf("safestore: group %s: the member is nil", g.name)
 	case m.dependsOn(g):
 		return fmt.Errorf("safestore: group %s would be its own member", g.name)
@@ -94,7 +92,7 @@ func (g *Group) Add(m Readiness) error {
 func (g *Group) add(m member) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
+	if g.closedLocked() {
 		return fmt.Errorf("safestore: group %s is closed", g.name)
 	}
 	if slices.ContainsFunc(g.members, func(other member) bool { return other.Name() == m.Name() }) {
@@ -126,11 +124,10 @@ func (g *Group) Remove(name string) bool {
 // members go on without it. Further calls do nothing.
 func (g *Group) Close() {
 	g.mu.Lock()
-	if g.closed {
+	if g.closedLocked() {
 		g.mu.Unlock()
 		return
 	}
-	g.closed = true
 	g.again.Stop()
 	members := g.members
 	g.members = nil
@@ -156,11 +153,9 @@ func (g *Group) Members() []Readiness {
 	return all
 }
 
-func (g *Group) isClosed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.closed
-}
+// closedLocked reports whether the group is closed: its current token ends in no
+// other way.
+func (g *Group) closedLocked() bool { return g.tokens.Current().State() == token.Revoked }
 
 func (g *Group) current() []member {
 	g.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
+	"github.com/kube-safestore/kube-safestore/token"
 )
 
 // GroupError says which members of a group are not ready, and why. errors.Is and
@@ -31,15 +32,15 @@ type GroupError struct {
 // explain says why the group is not ready. waited is why the reader no longer
 // waits, nil if it did not.
 func (g *Group) explain(waited error) *GroupError {
-	members := g.current()
-	e := &GroupError{Group: g.name, Generation: g.tokens.Current().Generation(), Size: len(members), Waited: waited}
+	members, t := g.current(), g.tokens.Current()
+	e := &GroupError{Group: g.name, Generation: t.Generation(), Size: len(members), Waited: waited}
 	for _, m := range members {
 		if err := m.NotReady(); err != nil {
 			e.Members = append(e.Members, err)
 		}
 	}
-	if r := g.last.Load(); r != nil && r.Reason == invalidation.Closed && g.isClosed() {
-		e.closed = r
+	if t.State() == token.Revoked { // none follows it
+		e.closed = g.last.Load()
 	}
 	return e
 }

@@ -15,7 +15,7 @@ import (
 func (g *Group) update() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
+	if g.closedLocked() {
 		return
 	}
 	defer g.progress.send()

@@ -2,6 +2,7 @@ package safestore
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
@@ -54,6 +55,12 @@ var (
 	_ snapshotter = (*Store[Object])(nil)
 	_ Readiness   = (*Group)(nil)
 )
+
+// isNil reports whether r is nil or a nil pointer in an interface.
+func isNil(r Readiness) bool {
+	v := reflect.ValueOf(r)
+	return r == nil || v.Kind() == reflect.Pointer && v.IsNil()
+}
 
 // followers are those who move with a token. They are called in no particular
 // order. The zero value has none; whoever owns it guards it with the lock under

@@ -3,7 +3,6 @@ package safestore
 import (
 	"fmt"
 	"iter"
-	"reflect"
 	"strings"
 
 	"github.com/kube-safestore/kube-safestore/watcher"
@@ -46,7 +45,7 @@ type poll struct {
 
 func (p *poll) all(of []Readiness) (more bool) {
 	for _, r := range of {
-		if r == nil || reflect.ValueOf(r).IsNil() || p.seen[r] {
+		if isNil(r) || p.seen[r] {
 			continue
 		}
 		p.seen[r] = true

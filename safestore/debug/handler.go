@@ -23,7 +23,8 @@ const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; ba
 
 // Handler returns the page of these stores and groups. The stores of a group are
 // shown below it. ?window=15m is the length of the timeline; if it is not given it
-// begins with what is remembered, up to an hour ago. ?refresh=10 lets the browser fetch the page again every ten seconds.
+// begins with what is remembered, up to an hour ago. ?refresh=10 lets the browser
+// fetch the page again every ten seconds.
 //
 // Handler panics without stores, and if one is nil.
 func Handler(stores ...safestore.Readiness) http.Handler {

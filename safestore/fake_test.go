@@ -139,7 +139,7 @@ func TestFakeThatFails(t *testing.T) {
 	eventually(t, func() bool { return store.Status().Watch.LastError != nil })
 	_, err := store.Snapshot()
 	assert.ErrorIs(t, err, safestore.ErrNotReady)
-	assert.ErrorContains(t, err, "last error: no")
+	assert.ErrorContains(t, err, "last error: list: no")
 }
 
 func fails(err error) clienttesting.ReactionFunc {

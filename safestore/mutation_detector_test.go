@@ -143,10 +143,10 @@ func writeSome(t *testing.T, w *writer[*spied], object func(name, version string
 		w.Begin()
 		require.NoError(t, w.Build(watch.Added, object("a", "1")))
 		require.NoError(t, w.Build(watch.Added, object("b", "1")))
-		w.Publish(fmt.Sprint(version+1), watcher.Proof{AsOf: time.Now()})
+		w.Publish(fmt.Sprint(version+1), watcher.Proof{AsOf: time.Now()}, true)
 	}
-	require.NoError(t, w.Apply(watch.Modified, object("a", "3")))
-	require.NoError(t, w.Apply(watch.Deleted, object("b", "4")))
+	require.NoError(t, w.Apply(watch.Modified, object("a", "3"), ""))
+	require.NoError(t, w.Apply(watch.Deleted, object("b", "4"), ""))
 }
 
 func TestMutationDetectorCopiesBeforePublication(t *testing.T) {
@@ -185,7 +185,7 @@ func TestMutationDetectorOfTypeThatCannotBeCopied(t *testing.T) {
 	w := &writer[*embedding]{store: s, ordered: true}
 	assert.PanicsWithValue(t,
 		"safestore: mutation detector: DeepCopyObject of *safestore.embedding returns a *v1.ConfigMap",
-		func() { _ = w.Apply(watch.Added, &embedding{*mapOf("A", "a", "1")}) })
+		func() { _ = w.Apply(watch.Added, &embedding{*mapOf("A", "a", "1")}, "") })
 }
 
 // runDetected runs a store of a, which must be changed by change, with report.

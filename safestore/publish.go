@@ -35,8 +35,11 @@ import (
 // revoked token, for events to be applied to until the next one is complete.
 //
 // If the token cannot be granted yet, because the set is older than the bound or
-// for damping, publish returns after how long a proof is wanted.
-func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string, proof watcher.Proof) (wait time.Duration) {
+// for damping, publish returns after how long a proof is wanted. If it is not to be
+// granted, it waits for the next proof.
+func (s *Store[T]) publish(
+	named *token.Token, set indexedSet[T], version string, proof watcher.Proof, grant bool,
+) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.unlock()
 	next := *s.current.Load()
@@ -44,16 +47,20 @@ func (s *Store[T]) publish(named *token.Token, set indexedSet[T], version string
 	next.steps += 2
 	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
-		if s.barrier.Empty() {
+		if grant && s.barrier.Empty() {
 			s.succeedLocked(named, &next)
 			return 0
 		}
-		// Somebody must act between the two.
+		// Somebody must act between the two, or the new one is not believed yet.
 		named = s.revokeLocked(named, invalidation.Decision{Revoke: invalidation.Relist}, nil)
 		next.token = named
 	}
 	s.store(&next)
 	if named != s.tokens.Current() {
+		return 0
+	}
+	if !grant {
+		s.unproven = named
 		return 0
 	}
 	return s.grantLocked(named)
@@ -65,7 +72,9 @@ func (s *Store[T]) prove(proof watcher.Proof) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.unlock()
 	next := *s.current.Load()
-	next.proof = proof
+	if proof.Number >= next.proof.Number {
+		next.proof = proof
+	}
 	current := s.tokens.Current()
 	grant := s.unproven != nil && s.unproven == current && next.complete
 	if grant {

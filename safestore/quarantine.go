@@ -92,3 +92,6 @@ func (c indexedSet[T]) identities() iter.Seq2[types.NamespacedName, identity] {
 		}
 	}
 }
+
+// count returns how many objects there are, those that cannot be read among them.
+func (c indexedSet[T]) count() int { return c.objects.count + c.bad.count }

@@ -179,5 +179,8 @@ func (s *Store[T]) notReady(waited error) *NotReadyError {
 	if status.Proof != "" {
 		e.Phase += ", " + status.Proof
 	}
+	if status.Delay != "" {
+		e.Phase += ", " + status.Delay
+	}
 	return e
 }

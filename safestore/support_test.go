@@ -50,6 +50,17 @@ func newRig(t testing.TB) *rig {
 	return &rig{store: s, writer: &writer[*Map]{store: s, ordered: true}}
 }
 
+// Publish publishes what was built, as what is its own proof.
+func (r *rig) Publish(version string, proof watcher.Proof) (wait time.Duration) {
+	return r.writer.Publish(version, proof, true)
+}
+
+// Apply applies an event of a watch that has brought everything up to the version of the
+// current snapshot.
+func (r *rig) Apply(event watch.EventType, obj runtime.Object) error {
+	return r.writer.Apply(event, obj, r.current.Load().version)
+}
+
 // put publishes what was built. Damping is not what these tests are about: each
 // publication is as good as the first.
 func (r *rig) put(t testing.TB, version string) {

@@ -149,25 +149,41 @@ func TestSlowListIsProvenBeforeItIsReady(t *testing.T) {
 	})
 }
 
-// Where there are no resource versions, nothing can be proven, and the store says
-// so instead of pretending.
-func TestUnprovable(t *testing.T) {
-	onWire(t, safestore.Options{MaxStaleness: 10 * time.Second}, func(t *testing.T, w *wire) {
+// Where there are no resource versions, a proof is a list of everything, whose contents
+// are compared with the set: an object that was changed or deleted unheard of is found.
+func TestProofWithoutVersions(t *testing.T) {
+	const bound = 10 * time.Second
+	onWire(t, safestore.Options{MaxStaleness: bound}, func(t *testing.T, w *wire) {
 		w.Style(wiretest.Absent)
 		w.onLists()
 		w.maps.Set(configMap("a", "1"))
 		first := w.ready()
-		w.over(first, invalidation.Stale, 10*time.Second, 11*time.Second)
-		assert.True(t, w.store.Status().Watch.Unprovable)
+		after(time.Minute)
+		require.Same(t, first, w.store.Token(), "each proof has succeeded")
+		assert.True(t, w.store.Status().Watch.Unversioned)
+		w.Stall()
+		w.maps.Set(configMap("a", "2"))
+		w.ended(first, bound)
+		w.readyAfter(0, bound)
+		w.same()
+		w.Stall()
+		w.maps.Delete("default", "a")
+		w.ended(w.store.Token(), bound)
+		w.readyAfter(0, bound)
+		w.same()
 	})
+}
+
+// Without a bound it takes a silence for that: the server sends no bookmarks.
+func TestSilenceWithoutVersions(t *testing.T) {
 	onWire(t, safestore.Options{}, func(t *testing.T, w *wire) {
 		w.Style(wiretest.Absent)
 		w.onLists()
 		w.maps.Set(configMap("a", "1"))
 		first := w.ready()
 		after(4 * time.Minute)
-		assert.Same(t, first, w.store.Token(), "and without a bound, silence is no sign")
-		assert.LessOrEqual(t, w.count(wiretest.All), 6, "asking more often does not help")
+		assert.Same(t, first, w.store.Token(), "quiet is not stuck")
+		assert.LessOrEqual(t, w.count(wiretest.All), 7, "one list for each silence")
 	})
 }
 

@@ -214,7 +214,7 @@ func TestLogHasOneLineForEachTransition(t *testing.T) {
 		after(10 * time.Minute)
 		assert.Equal(t, []string{
 			`"Store is not ready" of="me" store="maps" generation=1 reason="Forbidden" ` +
-				`cause="configmaps is forbidden: User \"app\" cannot list resource \"configmaps\" in API group \"\"" resourceVersion="2000"`,
+				`cause="watch: configmaps is forbidden: User \"app\" cannot list resource \"configmaps\" in API group \"\"" resourceVersion="2000"`,
 		}, leaveOut("Still syncing", log.said()), "however often it is refused")
 		heal()
 		w.readyAfter(0, time.Minute)

@@ -113,6 +113,7 @@ func TestC32Expired(t *testing.T) {
 				w.maps.Set(configMap("a", "1"))
 				w.maps.Set(configMap("b", "1"))
 				first := w.ready()
+				after(time.Minute)
 				w.Break(from, test.fault)
 				lists := w.count(wiretest.Initial)
 				w.End()
@@ -348,8 +349,9 @@ func TestRelistWithoutVersions(t *testing.T) {
 		after(time.Minute)
 		w.Break(wiretest.Lists, wiretest.Slow(10*time.Second))
 		w.End()
+		after(aMoment)
 		assert.ErrorIs(t, w.notReady(), invalidation.Relist)
-		w.readyAfter(10*time.Second, 10*time.Second)
+		w.readyAfter(9*time.Second, 10*time.Second)
 		w.same()
 	})
 }

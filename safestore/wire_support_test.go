@@ -48,6 +48,10 @@ type wire struct {
 	heard []string
 }
 
+// aMoment is how long a watch that was cut may take to be opened again: that is spread, so
+// that many replicas do not come at once.
+const aMoment = 250 * time.Millisecond
+
 // onWire runs a test in a bubble, with a store that is not yet started.
 func onWire(t *testing.T, opts safestore.Options, test func(*testing.T, *wire)) {
 	t.Helper()

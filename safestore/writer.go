@@ -25,7 +25,10 @@ type writer[T Object] struct {
 
 	token    *token.Token            // the one that the next set will make ready, named when it was begun
 	building *draft[T]               // the next set, nil if none is built
-	audit    *audit                  // under way, nil if none is
+	audit    *audit[T]               // under way, nil if none is
+	deleted  memory                  // what was deleted while proofs are under way, nil if none is
+	audited  string                  // the newest version at which an audit has found the set to be right
+	changes  int                     // made by events
 	kind     schema.GroupVersionKind // of the objects of an untyped source, once one was seen
 	rewound  bool                    // since the last set: its versions may be used again for something else
 }
@@ -57,12 +60,15 @@ func (w *writer[T]) Build(event watch.EventType, received runtime.Object) error 
 	return w.put(w.building, obj)
 }
 
+// Discard implements watcher.Sink.
+func (w *writer[T]) Discard() { w.building = nil }
+
 // Publish implements watcher.Sink.
-func (w *writer[T]) Publish(version string, proof watcher.Proof) (wait time.Duration) {
+func (w *writer[T]) Publish(version string, proof watcher.Proof, grant bool) (wait time.Duration) {
 	set := w.building.finish()
-	w.building, w.rewound = nil, false
+	w.building, w.rewound, w.audited = nil, false, version
 	w.store.mutations.replace(set.objects)
-	return w.store.publish(w.token, set, version, proof)
+	return w.store.publish(w.token, set, version, proof, grant)
 }
 
 // Prove implements watcher.Sink.
@@ -70,48 +76,76 @@ func (w *writer[T]) Prove(proof watcher.Proof) (wait time.Duration) {
 	return w.store.prove(proof)
 }
 
-// Apply implements watcher.Sink. What the set reflects already is passed over
-// (C36): a replayed event, or the deletion of what is not there.
-func (w *writer[T]) Apply(event watch.EventType, received runtime.Object) error {
+// Apply implements watcher.Sink.
+func (w *writer[T]) Apply(event watch.EventType, received runtime.Object, streamed string) error {
 	obj, err := w.object(received)
 	if err != nil {
 		return err
 	}
 	key := Key(obj)
-	w.touch(key)
 	snapshot := w.store.current.Load()
-	old, exists := snapshot.set.identity(key)
-	version := obj.GetResourceVersion()
+	held, exists := snapshot.set.identity(key)
 	if w.ordered {
-		switch {
-		case exists && versions.Older(version, old.version):
-			return nil // about an earlier state of this object, or its predecessor
-		case exists && event != watch.Deleted && old.same(identityOf(obj)):
-			return nil
-		case event == watch.Deleted && !exists:
-			return nil
-		case event == watch.Deleted && version == old.version:
-			// Some servers send the deleted object as it was last (C36).
-		case versions.Older(version, snapshot.version):
-			return fmt.Errorf("%s at resource version %s, after %s: %w",
-				describe(received), version, snapshot.version, watcher.ErrOutOfOrder)
+		known, err := w.isKnown(event, held, exists, identityOf(obj), streamed)
+		if err != nil {
+			return fmt.Errorf("%s at resource version %s: %w", describe(received), obj.GetResourceVersion(), err)
 		}
-	}
-	if !w.ordered || versions.Older(version, snapshot.version) || version == "" {
-		version = snapshot.version
+		if known {
+			return nil
+		}
 	}
 	next := w.store.edit(snapshot.set)
 	if event == watch.Deleted {
 		err = next.delete(key)
+		w.deleted.note(key, held.uid)
 	} else {
 		err = w.put(next, obj)
 	}
 	if err == nil {
+		w.changes++
 		set := next.finish()
 		w.store.mutations.change(key, set.objects)
-		w.store.advance(set, version)
+		w.store.advance(set, w.versionAfter(snapshot.version, obj.GetResourceVersion()))
 	}
 	return err
+}
+
+// isKnown reports whether the set reflects an event already, as when it is sent again. It
+// fails for an event that the watch cannot bring after what it has brought, and for one
+// that the set lacks although it was shown to be complete there.
+//
+// An event about an object that the set does not have, from before an audit, is of one
+// that is gone again: the audit would have listed it.
+func (w *writer[T]) isKnown(
+	event watch.EventType, held identity, exists bool, sent identity, streamed string,
+) (bool, error) {
+	complete := w.store.current.Load().version
+	switch {
+	case exists && versions.Older(sent.version, held.version):
+		return true, nil // about an earlier state of this object, or its predecessor
+	case exists && event != watch.Deleted && held.same(sent):
+		return true, nil
+	case event == watch.Deleted && !exists:
+		return true, nil
+	case event == watch.Deleted && sent.version == held.version:
+		return false, nil // some servers send the deleted object as it was last
+	case versions.Older(sent.version, streamed):
+		return false, fmt.Errorf("after %s: %w", streamed, watcher.ErrOutOfOrder)
+	case !versions.Older(sent.version, complete):
+		return false, nil
+	case !exists && versions.Reached(w.audited, sent.version):
+		return true, nil
+	default:
+		return false, fmt.Errorf("complete at %s: %w", complete, watcher.ErrContradicts)
+	}
+}
+
+// versionAfter returns the version of a set at that version after an event.
+func (w *writer[T]) versionAfter(version, sent string) string {
+	if !w.ordered || sent == "" || versions.Older(sent, version) {
+		return version
+	}
+	return sent
 }
 
 // put sets what was received in a draft, decoded and transformed. If that fails a
@@ -149,7 +183,6 @@ func (w *writer[T]) Revoke(d invalidation.Decision, cause error) {
 	}
 	if d.Drop {
 		w.store.drop(w.store.last.Load()) // if that is all that is new
-		w.building = nil
 	}
 	w.rewound = w.rewound || errors.Is(cause, watcher.ErrOutOfOrder)
 }

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -11,15 +12,25 @@ import (
 type alarm int
 
 const (
-	limitAlarm    alarm = iota // the phase, or the pause, has taken its time
-	silenceAlarm               // nothing was heard for MaxSilence
-	clockAlarm                 // time to look whether the newest proof is older than MaxStaleness
-	proofAlarm                 // the next proof is due
-	auditAlarm                 // the next audit is due
-	stageAlarm                 // the stage of the proof has taken its time
-	progressAlarm              // a long sync is logged
-	alarms                     // how many there are
+	limitAlarm      alarm = iota // the phase, or the pause, has taken its time
+	silenceAlarm                 // nothing was heard for MaxSilence
+	clockAlarm                   // time to look whether the newest proof is older than MaxStaleness
+	proofAlarm                   // the next proof is due
+	stageAlarm                   // the stage of the proof has taken its time
+	auditAlarm                   // the next audit is due
+	auditStageAlarm              // the stage of the audit has taken its time
+	progressAlarm                // a long sync is logged
+	alarms                       // how many there are
 )
+
+// noAlarm is an alarm that is not set.
+var noAlarm time.Time
+
+// set sets an alarm of a limited time.
+func (w *Watcher) set(a alarm, limit time.Duration) {
+	w.limits[a] = limit
+	w.alarms[a] = time.Now().Add(limit)
+}
 
 // next returns the earliest alarm and when it is; ok is false if none is set.
 func (w *Watcher) nextAlarm() (next alarm, at time.Time, ok bool) {
@@ -48,17 +59,12 @@ func (w *Watcher) ring(ctx context.Context) (o observation, ok bool) {
 	if !ok || at.After(now) {
 		return o, false
 	}
-	w.alarms[a] = time.Time{}
+	w.alarms[a] = noAlarm
 	switch a {
 	case limitAlarm:
-		return w.timeUp(), true
+		return w.timeUp()
 	case silenceAlarm:
-		if due := w.heard.Add(w.opts.MaxSilence); due.After(now) {
-			w.alarms[silenceAlarm] = due
-			return o, false
-		}
-		w.alarms[silenceAlarm] = now.Add(w.opts.MaxSilence)
-		return observation{kind: silent, err: &outOfTouch{"no sign of life from the server", w.opts.MaxSilence, w.lastError()}}, true
+		return w.quiet(now)
 	case clockAlarm:
 		if Age(w.provenAt, now) <= w.opts.MaxStaleness {
 			w.alarms[clockAlarm] = w.nextLook()
@@ -69,17 +75,96 @@ func (w *Watcher) ring(ctx context.Context) (o observation, ok bool) {
 		w.logProgress(ctx)
 		return o, false
 	case proofAlarm:
-		return observation{kind: proofWanted}, true
+		return observation{kind: proofDue, by: w.dueFor()}, true
 	case auditAlarm:
 		w.auditLater()
 		return observation{kind: auditWanted}, true
-	default: // stageAlarm
-		o.kind = proofLate
-		if w.stageTime >= askTime { // else the proof only goes on to its next stage
-			o.err = &noAnswer{"proof of freshness", w.stageTime}
+	case stageAlarm:
+		return w.stageUp(stageAlarm, proofLate, &w.side, "proof of freshness")
+	default:
+		return w.stageUp(auditStageAlarm, auditLate, &w.auditSide, "audit")
+	}
+}
+
+// timeUp returns what it means that the phase, or the pause, has taken its time. It
+// reports false if the request has not: its time is the server's.
+func (w *Watcher) timeUp() (o observation, ok bool) {
+	o = observation{kind: timedOut}
+	limit := w.limits[limitAlarm]
+	switch phase := w.state.feed.phase; {
+	case phase == waiting:
+		return observation{kind: waited}, true
+	case phase == watching:
+		return o, true // no failure: the watch's own time
+	case phase == streaming && w.main.stream != nil:
+		o.err = fmt.Errorf("%w: given up after %v", errNoMarker, time.Since(w.main.askedAt).Round(time.Second))
+		return o, true
+	case phase == opening && !w.state.feed.late && w.state.feed.denied != watchVerb:
+		if !w.plain && !w.main.trace.left() {
+			w.set(limitAlarm, limit) // it is in the client still
+			return o, false
 		}
 		return o, true
+	default:
+		left, why := w.main.trace.patient(limit, patience, w.plain)
+		if left > 0 {
+			w.alarms[limitAlarm] = time.Now().Add(left)
+			return o, false
+		}
+		o.err = &noAnswer{phase.String(), why}
+		return o, true
 	}
+}
+
+// stageUp returns what it means that the stage of a proof or an audit has taken its
+// time. It reports false if a request of it has not.
+func (w *Watcher) stageUp(a alarm, k kind, side *exchange, what string) (o observation, ok bool) {
+	o.kind = k
+	if side.answers == nil {
+		return o, true // it goes on to its next stage
+	}
+	most := patience
+	if w.state.proof.paying&silence != 0 {
+		most = 0 // a server that only asks for patience does not end a silence
+	}
+	left, why := side.trace.patient(w.limits[a], most, w.plain)
+	if left > 0 {
+		w.alarms[a] = time.Now().Add(left)
+		return o, false
+	}
+	o.err = &noAnswer{what, why}
+	return o, true
+}
+
+// quiet returns what it means that nothing was heard. Where no watch is open the proof
+// is asked for a little earlier, so that its verdict is there in time. It reports false
+// if something was heard: the alarm is not set again for every event.
+func (w *Watcher) quiet(now time.Time) (o observation, ok bool) {
+	lead := time.Duration(0)
+	if w.state.feed.phase != watching && w.state.feed.held {
+		lead = min(askTime, w.opts.MaxSilence/2)
+	}
+	if due := w.heard.Add(w.opts.MaxSilence - lead); due.After(now) {
+		w.alarms[silenceAlarm] = due
+		return o, false
+	}
+	w.alarms[silenceAlarm] = now.Add(w.opts.MaxSilence)
+	if soon := now.Add(askTime); w.side.answers != nil && w.alarms[stageAlarm].After(soon) {
+		w.alarms[stageAlarm] = soon // with no more patience than if it was asked now
+	}
+	return observation{kind: silent, err: &outOfTouch{"no sign of life from the server", w.opts.MaxSilence, w.lastError()}}, true
+}
+
+// dueFor returns whom the next proof of the schedule is for.
+func (w *Watcher) dueFor() debts {
+	var by debts
+	if w.opts.MaxStaleness != 0 {
+		by |= schedule
+	}
+	if w.waits {
+		by |= waiter
+	}
+	return by
 }
 
 // auditLater sets the time of the next audit, jittered so that replicas do not
@@ -132,11 +217,12 @@ func proofInterval(bound time.Duration) time.Duration {
 // isTight reports whether a bound is hardly longer than a proof takes.
 func isTight(bound time.Duration) bool { return bound != 0 && bound < 2*verdictTime }
 
-// proofRetry is the time between the failure of a proof and the next try.
-func proofRetry(bound time.Duration) time.Duration {
-	const least, most = 500 * time.Millisecond, 5 * time.Second
+// proofRetry returns the shortest and the longest time between the failure of a proof
+// and the next try.
+func proofRetry(bound time.Duration) (least, most time.Duration) {
 	if bound == 0 {
-		return most
+		return 5 * time.Second, 30 * time.Second
 	}
-	return min(max(bound/10, least), most)
+	least = min(max(bound/10, 500*time.Millisecond), 5*time.Second)
+	return least, max(least, min(bound/4, 30*time.Second))
 }

@@ -93,20 +93,21 @@ func (s *stopwatch) read() (d Durations) {
 // count takes note of what a step wants done. Most steps are events, which want
 // nothing of what is counted here.
 func (w *Watcher) count(e effects) {
-	asked := e.probe == askLatest || e.probe == askAudit
-	if !(e.begin || e.publish || e.follow || asked || e.proven || e.fruitless) {
+	asked, audit := e.ask == askLatest, e.askAudit == askFirstPage
+	published := e.publish == granted || e.publish == ungranted
+	if !(e.begin || published || e.follow || asked || audit || e.proven || e.failed) {
 		return
 	}
 	w.status.update(func(s *Status) {
 		c := &s.Counts
 		c.Relists += one(e.begin && w.listing.IsZero() && c.Syncs > 0)
 		c.Lists += one(e.begin)
-		c.Syncs += one(e.publish)
+		c.Syncs += one(published)
 		c.Watches += one(e.follow)
-		c.ProofsAsked += one(asked)
+		c.ProofsAsked += one(asked || audit)
 		c.Proofs += one(e.proven)
-		c.ProofsFailed += one(e.fruitless)
-		c.Audits += one(e.probe == askAudit)
+		c.ProofsFailed += one(e.failed)
+		c.Audits += one(audit)
 	})
 }
 

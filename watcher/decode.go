@@ -1,9 +1,12 @@
 package watcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"regexp"
 	"strings"
 
@@ -29,6 +32,28 @@ func isUndecodable(err error) bool {
 		strings.HasPrefix(err.Error(), "proto: ")
 }
 
+// named says of an error which verb it was the answer to, and leaves out what was
+// received. answered says that the server's answer had come: then what is neither a
+// status nor trouble of the connection is about its contents.
+func named(v verb, answered bool, err error) error {
+	if answered && !isUndecodable(err) && !isStatusOrConnection(err) {
+		err = &unusable{errors.New("something received cannot be decoded: it is no valid object")}
+	}
+	return fmt.Errorf("%v: %w", v, withoutContents(err))
+}
+
+// isStatusOrConnection reports whether err is the server's own status, or of the kinds
+// that the network brings.
+func isStatusOrConnection(err error) bool {
+	var status apierrors.APIStatus
+	var network net.Error
+	var bad *unusable
+	return errors.As(err, &status) || errors.As(err, &network) || errors.As(err, &bad) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		strings.Contains(err.Error(), "reading response body") // client-go's words
+}
+
 // undecoded is how client-go and apimachinery begin to say that a frame came
 // through whole and cannot be decoded.
 var undecoded = regexp.MustCompile(
@@ -41,7 +66,11 @@ func withoutContents(err error) error {
 	case err == nil:
 		return nil
 	case !isUndecodable(err) && apierrors.HasStatusCause(err, clientWatchDecoding):
-		return fmt.Errorf("the watch was broken off: %s", connection.FindString(err.Error()))
+		lost := connection.FindString(err.Error())
+		if lost == "" {
+			return errGarbled
+		}
+		return fmt.Errorf("the watch was broken off: %s", lost)
 	case !isUndecodable(err):
 		return err
 	}

@@ -15,45 +15,93 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 	if e.revoke.Revoke != "" || e.revoke.Drop {
 		w.sink.Revoke(e.revoke, e.cause)
 	}
-	if e.publish {
+	w.tellSink(e)
+	if e.heard {
+		w.hear()
+	}
+	w.endQuestions(e)
+	if e.ask != noQuestion || e.askAudit == askFirstPage {
+		w.sink.Remember(true)
+	}
+	w.inquire(ctx, e.ask)
+	w.audits(ctx, e.askAudit)
+	if e.wait != 0 {
+		w.set(stageAlarm, e.wait)
+	}
+	if e.auditWait != 0 {
+		w.set(auditStageAlarm, e.auditWait)
+	}
+	w.approach(ctx, e)
+	if e.noWatchList != nil {
+		w.status.update(func(s *Status) { s.WatchListRefused = e.noWatchList.Error() })
+	}
+	if !e.advance && !e.extend || e.proven {
+		w.report(e)
+	}
+}
+
+// tellSink tells the sink what has become of its set.
+func (w *Watcher) tellSink(e effects) {
+	switch e.publish {
+	case granted, ungranted:
 		w.auditLater()
-		w.state.small = w.status.built.Load() <= max(w.opts.PageSize, 1)
 		w.endProgress(true)
-		w.ready(w.begun.AsOf, w.sink.Publish(w.state.version, w.begun))
+		wait := w.sink.Publish(w.state.marks.complete, w.begun, e.publish == granted)
+		w.ready(w.begun.AsOf, wait)
+	case confirmed:
+		w.ready(w.begun.AsOf, w.sink.Prove(w.begun))
 	}
 	if e.moved {
-		w.sink.Advance(w.state.version)
+		w.sink.Advance(w.state.marks.complete)
 	}
 	if e.answered {
 		w.goesBy = w.asked
 	}
 	if e.proven {
-		w.ready(w.goesBy.AsOf, w.sink.Prove(w.goesBy))
+		by := w.goesBy
+		if e.audited {
+			by = w.auditing
+		}
+		w.again.Reset()
+		w.ready(by.AsOf, w.sink.Prove(by))
 	}
-	if e.unproven {
-		w.alarms[proofAlarm] = time.Now().Add(proofRetry(w.opts.MaxStaleness))
-	}
-	if e.heard {
-		w.hear()
+	if e.discard {
+		w.sink.Discard()
 	}
 	if e.begin {
 		w.beginProgress()
 		w.begun = w.number()
 		w.sink.Begin()
 	}
-	if e.advance {
-		w.progress = true
+}
+
+// endQuestions ends what is asked beside the feed.
+func (w *Watcher) endQuestions(e effects) {
+	if e.endProof {
+		w.closeQuestions()
 	}
-	w.probe(ctx, e.probe)
-	if e.stageTime != 0 {
-		w.stageTime = e.stageTime
-		w.alarms[stageAlarm] = time.Now().Add(e.stageTime)
+	if e.endPeeks {
+		w.closePeeks()
 	}
+	if e.endAudit {
+		w.closeAudit()
+	}
+	if (e.endProof || e.endAudit) && w.state.proof.stage == idle && w.state.audit.stage == noAudit {
+		w.sink.Remember(false)
+	}
+	if e.rest != nil {
+		w.alarms[proofAlarm] = time.Now().Add(max(w.again.NextBackOff(), time.Until(w.until)))
+	}
+}
+
+// approach makes the feed's next request, or begins the pause before it.
+func (w *Watcher) approach(ctx context.Context, e effects) {
+	w.progress = w.progress || e.advance || e.publish == granted || e.publish == ungranted
 	w.reconnect = w.reconnect || e.reconnect
 	switch {
-	case e.pause:
+	case e.pause != noPause:
 		w.endProgress(false)
-		w.pause(e.soon, e.atLeast)
+		w.pause(e.pause)
 	case e.request != noRequest:
 		if w.reconnect && w.opts.Reconnect != nil {
 			// Not before the pause: what was cancelled has left the connection by now,
@@ -63,24 +111,23 @@ func (w *Watcher) carryOut(ctx context.Context, e effects) {
 		w.reconnect = false
 		w.ask(ctx, e.request)
 		w.setLimit()
-	case e.publish, e.follow, e.extend:
+	case e.publish != notPublished, e.follow, e.extend:
 		w.setLimit()
-	}
-	if !e.advance && !e.extend || e.proven {
-		w.report(e)
 	}
 }
 
 // ready takes note of a proof, and of what the sink said to it.
 func (w *Watcher) ready(asOf time.Time, wait time.Duration) {
 	w.hear()
-	w.provenAt = asOf
-	w.alarms[proofAlarm], w.alarms[clockAlarm] = time.Time{}, time.Time{}
+	if asOf.After(w.provenAt) {
+		w.provenAt = asOf
+	}
+	w.alarms[proofAlarm], w.alarms[clockAlarm] = noAlarm, noAlarm
 	if bound := w.opts.MaxStaleness; bound != 0 {
-		w.alarms[proofAlarm] = asOf.Add(proofInterval(bound))
+		w.alarms[proofAlarm] = w.provenAt.Add(proofInterval(bound))
 		w.alarms[clockAlarm] = w.nextLook()
 	}
-	if wait != 0 {
+	if w.waits = wait != 0; w.waits {
 		w.alarms[proofAlarm] = time.Now().Add(wait)
 	}
 }
@@ -94,34 +141,42 @@ func (w *Watcher) hear() {
 
 // pause ends what is open and starts the wait before the next attempt. One that
 // is to come soon is only spread, so that many replicas do not come at once.
-func (w *Watcher) pause(soon bool, atLeast time.Duration) {
-	if w.progress || w.main.lasted(settled) {
+func (w *Watcher) pause(p pause) {
+	if w.progress {
 		w.retry.Reset()
 		w.progress = false
 	}
 	w.main.hangUp()
 	delay := rand.N(w.opts.MinBackoff/4 + 1)
-	if !soon {
+	if p == backOff {
 		delay = w.retry.NextBackOff()
 	}
-	w.limit = max(delay, atLeast)
-	w.alarms[limitAlarm] = time.Now().Add(w.limit)
+	w.set(limitAlarm, max(delay, time.Until(w.until)))
+}
+
+// leaveAlone takes note that the server asks to be left alone for a time. It is made a
+// little longer, so that those that it asks do not come back together.
+func (w *Watcher) leaveAlone(err error) {
+	if d := retryAfter(err); d > 0 && err != w.asks {
+		w.asks, w.until = err, time.Now().Add(d+rand.N(d/4+1))
+	}
 }
 
 // setLimit starts the clock for what the phase waits for.
 func (w *Watcher) setLimit() {
+	f, own := &w.state.feed, w.main.length+watchSlack-time.Since(w.main.askedAt)
 	switch {
-	case w.state.phase == streaming:
+	case f.phase == streaming:
 		// For as long as initial events come, but no longer than any watch.
-		w.limit = min(w.opts.InitialEventsTimeout, w.main.length+watchSlack-time.Since(w.main.askedAt))
-	case w.state.phase == watching:
-		w.limit = w.main.length + watchSlack - time.Since(w.main.askedAt)
-	case w.state.phase == opening && w.state.built:
-		w.limit = publishGrace
+		w.set(limitAlarm, min(w.opts.InitialEventsTimeout, own))
+	case f.phase == watching:
+		w.set(limitAlarm, own)
+	case f.phase == opening && !f.late && f.denied != watchVerb:
+		w.set(limitAlarm, min(openGrace, w.opts.RequestTimeout))
 	default:
-		w.limit = w.opts.RequestTimeout
+		w.set(limitAlarm, w.opts.RequestTimeout)
+		w.alarms[limitAlarm] = w.main.askedAt.Add(w.opts.RequestTimeout)
 	}
-	w.alarms[limitAlarm] = time.Now().Add(w.limit)
 }
 
 // note takes a failure down, before anybody hears of what follows from it.
@@ -129,8 +184,9 @@ func (w *Watcher) note(ctx context.Context, o observation) {
 	if o.err == nil || o.kind == silent || o.kind == stale {
 		return // the revocation says it
 	}
-	klog.FromContext(ctx).V(2).Info("Attempt failed", "phase", w.state.phase.String(), "err", o.err)
-	if w.state.phase == streaming && rejectsWatchList(o.err) {
+	w.leaveAlone(o.err)
+	klog.FromContext(ctx).V(2).Info("Attempt failed", "phase", w.state.feed.phase.String(), "err", o.err)
+	if w.state.feed.phase == streaming && rejectsWatchList(o.err) {
 		return // nothing is wrong, and the status has why it is listed instead
 	}
 	w.status.update(func(s *Status) {

@@ -21,10 +21,18 @@ var ErrOutOfOrder = errors.New("older than what was seen before")
 // would grow over a limit of the program's.
 var ErrTooLarge = errors.New("the set is too large")
 
+// ErrContradicts is returned by [Sink.Apply] for an event about a version up to which
+// the set was shown to be complete, and which it does not reflect.
+var ErrContradicts = errors.New("the watch brought what the set should have had")
+
 var (
-	errBrief       = errors.New("the watch ended three times within a second and with nothing in it")
+	errBrief       = errors.New("the watch ended within a second and with nothing in it")
+	errHasty       = errors.New("the watch ended shortly after it was opened")
 	errDropped     = errors.New("the request for a watch was not answered")
-	errNoMarker    = errors.New("the WatchList ended without its end marker")
+	errNoMarker    = errors.New("the WatchList did not send its end marker")
+	errBareMarker  = errors.New("the end marker of the WatchList has no resource version")
+	errGarbled     = errors.New("what came from the watch cannot be parsed")
+	errIncomplete  = errors.New("the list says that more objects remain, and not how to get them")
 	errRestarted   = errors.New("the pages of the list are of different resource versions")
 	errUnversioned = errors.New("the server gives no resource version to resume from")
 	errPeekCut     = errors.New("the second watch of the proof was cut short")
@@ -36,10 +44,10 @@ var (
 // is no deadline of the program's.
 type noAnswer struct {
 	what  string
-	limit time.Duration
+	delay delay
 }
 
-func (e *noAnswer) Error() string { return fmt.Sprintf("%s: nothing came for %v", e.what, e.limit) }
+func (e *noAnswer) Error() string { return e.what + ": " + e.delay.String() }
 
 // outOfTouch is having been without a sign of life or a proof for too long.
 type outOfTouch struct {
@@ -63,15 +71,26 @@ type unusable struct{ err error }
 func (e *unusable) Error() string { return e.err.Error() }
 func (e *unusable) Unwrap() error { return e.err }
 
+// unwatchable is the server's word that it does not watch what it lists.
+type unwatchable struct{ err error }
+
+func (e *unwatchable) Error() string { return e.err.Error() }
+func (e *unwatchable) Unwrap() error { return e.err }
+
 // sight tells what an error is a sign of. What is neither the server's answer
 // nor a failure to understand it is trouble on the way.
 func sight(err error) invalidation.Sighting {
 	var bad *unusable
+	var no *unwatchable
 	switch {
+	case errors.As(err, &no):
+		return invalidation.NotWatchable
 	case isExpired(err), isTooLarge(err):
 		return invalidation.VersionExpired
 	case errors.Is(err, ErrOutOfOrder):
 		return invalidation.VersionRewound
+	case errors.Is(err, ErrContradicts):
+		return invalidation.SetDiverged
 	case errors.Is(err, ErrTooLarge):
 		return invalidation.SetTooLarge
 	case errors.As(err, &bad), isUndecodable(err):
@@ -124,11 +143,40 @@ func rejectsWatchList(err error) bool {
 		apierrors.IsUnsupportedMediaType(err)
 }
 
-// isServerFault reports whether the server failed while it served a watch.
-func isServerFault(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+// isServerFault reports whether the server failed while it served a request.
+func isServerFault(err error) bool { return statusCode(err) >= http.StatusInternalServerError }
+
+// isAboutVersion reports whether what came of a watch may be about the version that it
+// was to resume from: any answer but the known ones and that the server has no time.
+// Servers say in many ways that a version is gone.
+func isAboutVersion(err error) bool {
+	if errors.Is(err, errGarbled) {
+		return true
+	}
+	switch code := statusCode(err); code {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return true
+	case http.StatusServiceUnavailable:
+		return false
+	default:
+		return code >= http.StatusInternalServerError && !isTooLarge(err) && !isUndecodable(err)
+	}
 }
+
+// isUnprocessable reports whether the server understood a watch, and does not do it.
+func isUnprocessable(err error) bool { return statusCode(err) == http.StatusUnprocessableEntity }
+
+// statusCode returns the code of an API status in err, zero if there is none.
+func statusCode(err error) int32 {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return status.Status().Code
+}
+
+// maxRetryAfter is the longest wait that a server is granted when it asks for one.
+const maxRetryAfter = 2 * time.Minute
 
 // retryAfter returns how long the server asks to be left alone.
 func retryAfter(err error) time.Duration {
@@ -136,5 +184,5 @@ func retryAfter(err error) time.Duration {
 	if !ok {
 		return 0
 	}
-	return time.Duration(seconds) * time.Second
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }

@@ -69,7 +69,7 @@ func TestClassification(t *testing.T) {
 		"connection refused":       {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), invalidation.StreamBroken},
 		"connection cut":           {io.ErrUnexpectedEOF, invalidation.StreamBroken},
 		"deadline":                 {context.DeadlineExceeded, invalidation.StreamBroken},
-		"no answer":                {&noAnswer{"listing", time.Minute}, invalidation.StreamBroken},
+		"no answer":                {&noAnswer{"listing", delay{"nothing came", time.Minute}}, invalidation.StreamBroken},
 		"anything":                 {errSome, invalidation.StreamBroken},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, test.seen, sight(test.err)) })

@@ -6,97 +6,52 @@ import (
 	"github.com/kube-safestore/kube-safestore/invalidation"
 )
 
-// phase is what a Watcher is doing.
-type phase int
-
-const (
-	// listing asks for the set page by page. Nothing is open.
-	listing phase = iota
-	// streaming receives the set through a WatchList.
-	streaming
-	// opening asks for a watch from the set's version. The set is complete: it is
-	// published already, or will be when the watch is open.
-	opening
-	// watching receives events into the published set.
-	watching
-	// waiting sits out a backoff before the next attempt. Nothing is open.
-	waiting
-)
-
-// String returns what a person reads in a status.
-func (p phase) String() string {
-	return [...]string{"listing", "streaming the initial set", "opening a watch", "watching", "waiting to retry"}[p]
-}
-
-// state is all that the machine knows. The zero value is the state before the
-// first request.
+// state is all that the machine knows: the resource versions, and its two halves,
+// the feed, which lists and watches, and the proof, which shows that the feed brings
+// everything. The audit is a part of the proof. The zero value is the state before
+// the first request.
 type state struct {
-	phase phase
-
-	// version is that of the set: of the published one if held, of the one that
-	// is built if built. A watch is opened from it.
-	version string
-	held    bool // the sink has a published set to go on with
-	built   bool // a set is complete but not yet published
-
-	// floor is the highest version ever published. A lower one is a rewind.
-	floor string
-
-	// What is known about the list in progress.
-	next        string // continue token
-	pageVersion string // the version that every page must have
-	restarts    int    // begun again because a continue token did not last (C31)
-
-	live        bool   // the WatchList has brought what is no initial event
-	unmarked    int    // WatchLists in a row that ended without their marker
-	noWatchList bool   // WatchList does not work here, for reasons that will not go away
-	why         string // noWatchList, in words
-	listOnce    bool   // the server failed over a WatchList: the next set comes by LIST
-
-	expired bool // the version has expired since the last progress
-	timely  bool // the last watch ended when its time was up
-	briefs  int  // watches in a row that were brief
-	faults  int  // watches in a row that the server broke off, without progress
-	stucks  int  // times in a row that the stream was found stuck
-
-	// doubt says that the stream is a new one after trouble: it is proven before
-	// anything else is believed of it.
-	doubt bool
+	marks marks
+	feed  feed
 	proof proof
-	// noBookmarks says that the last peek ended without one.
-	noBookmarks bool
-	bounded     bool // there is a MaxStaleness; never changes
-	tight       bool // and it is hardly longer than a proof takes; never changes
-	small       bool // the set came in one page, or would have
+	audit audit
 }
 
 // effects is what a step wants done. The zero value is nothing.
 type effects struct {
 	revoke  invalidation.Decision // if it revokes or drops
 	cause   error                 // of the revocation
-	publish bool                  // the set being built
+	publish publication           // what becomes of the set being built
 	begin   bool                  // a new set
+	discard bool                  // the set being built
 	request request               // replaces whatever is open or under way
-	pause   bool                  // back off first
-	soon    bool                  // for a moment only
-	atLeast time.Duration         // shortest pause, as the server asked
+	pause   pause                 // before the next attempt
 	advance bool                  // progress was made: the next backoff starts over
 	extend  bool                  // the phase's limit starts over
+	follow  bool                  // the stream is open: events are received from here on
+	// noWatchList is why no WatchList is asked for any more, if that is news.
+	noWatchList error
 
-	probe     probe         // what the proof asks, if anything
-	stageTime time.Duration // how long the proof's stage may take; zero leaves it
-	moved     bool          // the set's version moved forward without an event
-	proven    bool          // as of when the proof was asked for
-	answered  bool          // the server told its version
-	unproven  bool          // the proof failed, and is tried again later
-	fruitless bool          // the proof failed, whatever comes of it
-	follow    bool          // the stream is open: events are received from here on
-	heard     bool          // the server gave a sign of life, beyond what it sends
-	reconnect bool          // the connection is to be given up as well
-	excused   bool          // nothing can be proven here: silence is no sign
+	reconnect bool // the connection is to be given up as well
+	heard     bool // a proof has shown that the server is there
+
+	endProof bool          // close what the proof under way has asked
+	endPeeks bool          // and the peeks that would go on
+	ask      question      // what the proof asks, if anything
+	wait     time.Duration // how long the proof's stage may take; zero leaves it
+	answered bool          // the server told its version: the proof goes by this question
+	moved    bool          // the set's version moved forward without an event
+	proven   bool          // as of when the question was asked, or the audit if audited
+	audited  bool          // as of when the audit was asked for
+	failed   bool          // the proof came to nothing
+	rest     error         // why the next try of the proof comes after a pause, if it does
+
+	endAudit  bool          // forget the audit
+	askAudit  auditQuestion // what the audit asks, if anything
+	auditWait time.Duration // how long the audit's stage may take; zero leaves it
 }
 
-// request is what is asked of the server.
+// request is what the feed asks of the server.
 type request int
 
 const (
@@ -106,147 +61,107 @@ const (
 	askWatch           // a watch from the set's version
 )
 
-// maxRestarts is how often a list whose continue token expires is begun again in
-// pages. Then everything is asked for in one.
-const maxRestarts = 2
+// publication is what becomes of the set being built.
+type publication int
 
-// maxUnmarked is how many WatchLists in a row may end without their marker before
-// no other is asked for.
-const maxUnmarked = 3
-
-// maxBriefs and maxFaults are how many watches in a row may end at once, or with
-// a fault of the server, before the version they were opened from is given up
-// (C32).
 const (
-	maxBriefs = 3
-	maxFaults = 3
+	notPublished publication = iota
+	granted                  // it is published, and its token made ready
+	ungranted                // it is published, and its token waits for a proof
+	confirmed                // it was published, and its token need not wait any more
 )
 
-// step is the state machine: all arrows are in this switch. It has no side
-// effects; decide is the policy.
+// pause is how long the feed waits before its next attempt.
+type pause int
+
+const (
+	noPause pause = iota
+	soon          // a moment, so that many replicas do not come at once
+	backOff       // longer each time without progress
+)
+
+// move is a step in the making: the state that it leads to, and what is to be done
+// for it. The two halves write their own part of the state, and the marks.
+type move struct {
+	state
+	out    effects
+	decide func(invalidation.Observation) invalidation.Decision
+}
+
+// step is the state machine. It has no side effects; decide is the policy.
+//
+// An observation is either the feed's or the proof's. What the proof concludes is
+// for the feed to act on, and what the feed does may be what the proof waits for, or
+// what allows one to begin.
 func (s state) step(o observation, decide func(invalidation.Observation) invalidation.Decision) (state, effects) {
 	m := move{state: s, decide: decide}
 	switch {
+	case o.kind >= auditWanted:
+		m.conclude(m.auditStep(o))
 	case o.kind >= proofWanted:
-		if s.phase == watching || s.phase == opening && s.held {
-			m.prove(o)
-			m.fruitless = s.proof.stage != idle && m.proof.stage == idle && !m.effects.proven && !m.excused && !m.heard
-		} else if o.kind == proofWanted {
-			m.doubt = true // when there is a stream to prove
-		}
-		return m.state, m.effects
-	case o.kind == stale, o.kind == silent && s.phase != watching:
-		m.outOfTouch(o.err)
-		return m.state, m.effects
-	}
-	switch s.phase {
-	case listing:
-		switch o.kind {
-		case pageListed:
-			m.page(o)
-		case failed:
-			if s.next != "" && isExpired(o.err) {
-				m.restartList()
-			} else {
-				m.fail(o.err)
-			}
-		case timedOut, relistAsked:
-			m.failOrRelist(o)
-		default:
-			m.impossible(o)
-		}
-
-	case streaming:
-		switch o.kind {
-		case streamOpened, initialAdded, bookmarked:
-			// Only the marker says that the set is complete (C9). It is waited for
-			// anew with each object there was, not with what happens now.
-			m.live = s.live || o.live
-			m.extend = !m.live
-		case initialEnd:
-			m.unmarked = 0
-			m.complete(o.version)
-			if m.built {
-				m.publish()
-				m.follow()
-			}
-		case streamEnded:
-			// This server's way (C9), or cut on the way: client-go does not say. At once
-			// and for the first time, it is believed to have been cut.
-			m.unmarked++
-			if !o.long && m.unmarked < maxUnmarked {
-				m.listOnce = true
-				m.build()
-			} else {
-				m.withoutWatchList(errNoMarker)
-			}
-		case timedOut:
-			m.withoutWatchList(o.err)
-		case failed:
-			if rejectsWatchList(o.err) {
-				m.withoutWatchList(o.err)
-			} else {
-				m.listOnce = isServerFault(o.err) // as some serve lists better than streams
-				m.fail(o.err)
-			}
-		case relistAsked:
-			m.build()
-		default:
-			m.impossible(o)
-		}
-
-	case opening:
-		switch o.kind {
-		case streamOpened:
-			if s.built {
-				m.publish()
-			}
-			m.follow()
-		case timedOut:
-			if s.built {
-				// Some proxies hold the headers of a watch back until its first
-				// event. A complete list need not wait for that.
-				m.publish()
-			} else {
-				m.fail(o.err)
-			}
-		case failed:
-			m.fail(o.err)
-		case relistAsked:
-			m.build()
-		default:
-			m.impossible(o)
-		}
-
-	case watching:
-		switch o.kind {
-		case changed, bookmarked:
-			m.noBookmarks = m.noBookmarks && o.kind != bookmarked
-			m.advance(o.version)
-		case streamEnded:
-			m.ended(o)
-		case timedOut: // the watch's own time is up, and the server did not end it
-			m.timely = true
-			m.reopen(nil)
-		case failed:
-			m.broken(o.err)
-		case silent:
-			m.prove(o)
-		case relistAsked:
-			m.build()
-		default:
-			m.impossible(o)
-		}
-
-	case waiting:
-		switch o.kind {
-		case waited:
-			m.proceed()
-		case relistAsked:
-			m.held = false // the pause stands: a caller cannot talk it away
-		default:
-			m.impossible(o)
+		m.conclude(m.proofStep(o))
+	default:
+		m.feedStep(o)
+		if m.feed.held {
+			m.compareAgain()
+			m.conclude(m.arrived(o.content))
 		}
 	}
-	return m.state, m.effects
+	m.beginProof()
+	return m.state, m.out
 }
+
+// conclude acts on what the proof or the audit came to.
+func (m *move) conclude(v verdict) {
+	switch v.kind {
+	case noVerdict:
+	case proven:
+		m.feed.stucks, m.feed.pending, m.feed.implausible = 0, false, false
+		m.feed.quiet = m.feed.phase == opening
+	case alive:
+		m.out.heard = true
+	case unproven:
+		m.out.failed, m.out.rest = true, v.err
+		if v.silent {
+			m.silenced(v.err)
+		}
+	case behind:
+		m.out.failed = true
+		m.stuck(v.err)
+	case rewound:
+		m.out.failed = true
+		m.rewound(v.err)
+	case diverged:
+		m.out.failed = true
+		m.feed.listOnce = true // by a request that is no stream, which brought what is wrong
+		if m.feed.implausible {
+			m.feed.noWatchList, m.out.noWatchList = true, v.err
+		}
+		d := m.judge(invalidation.SetDiverged, v.err)
+		m.retreat(d.Recovery == invalidation.ListAll)
+	case refused:
+		m.out.failed = true
+		m.fail(v.err, v.verb)
+	}
+}
+
+// verdict is what a proof or an audit came to.
+type verdict struct {
+	kind   verdictKind
+	err    error
+	verb   verb // of the request that was refused
+	silent bool // the proof was to explain a silence
+}
+
+type verdictKind int
+
+const (
+	noVerdict verdictKind = iota // it goes on, or there is none
+	proven                       // the set holds everything
+	alive                        // nothing is proven, but the server is there, which is all that was asked
+	unproven                     // it could not be made; nothing is known to be wrong
+	behind                       // the watch does not bring what the server has
+	rewound                      // the server went back in time
+	diverged                     // the set is wrong at a version that it claims to be complete at
+	refused                      // the server does not serve this store any more
+)

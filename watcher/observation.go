@@ -3,7 +3,8 @@ package watcher
 import "time"
 
 // observation is one thing that happened, as the state machine sees it: what
-// the server sent has already been handed to the Sink.
+// the server sent has already been handed to the Sink. Fields that a kind does not
+// name are zero.
 type observation struct {
 	kind
 
@@ -13,17 +14,25 @@ type observation struct {
 	next string
 	// live says, for initialAdded, that something has just happened to the object.
 	live bool
-	// brief says, for streamEnded, that the watch lived for less than a second
-	// and brought nothing (C32).
-	brief bool
-	// dropped says, for streamEnded, that it was over as soon as it was open, long
-	// after it was asked for: what client-go makes of requests that are not answered.
-	dropped bool
-	// long says, for streamEnded, that the watch had lived for a second or more.
-	long bool
-	// timely says, for streamEnded, that the watch had lived as long as it was
-	// asked for.
-	timely bool
+	// fake says that the source is client-go's object tracker, behind its fake
+	// clientsets: its versions tell nothing.
+	fake bool
+	// prompt says, for pageListed, that the server took no time to answer.
+	prompt bool
+	// small says, for the end of a set, that it comes in one page.
+	small bool
+	// implausible says, for the end of a set, that it has far less than the one
+	// before it, or nothing at all: see Watcher.measured.
+	implausible bool
+	// end is how a watch ended, for streamEnded, and for failed while watching.
+	end ending
+	// verb is what was asked for, for failed and for the failures of a proof.
+	verb verb
+	// content is what comparing the answer with the set came to, for what a proof
+	// brings and for events that bring the set to the version of its question.
+	content Agreement
+	// by is who wants a proof, for proofWanted and proofDue.
+	by debts
 	// err is what failed.
 	err error
 }
@@ -47,20 +56,51 @@ const (
 	silent // nothing was heard for MaxSilence, from the stream or by a proof
 	stale  // the newest proof is older than MaxStaleness
 
-	// What a proof of freshness brings, proof.go.
+	// What concerns the proof of freshness, proof.go.
 
-	proofWanted  // by the schedule or by the program
-	proofListed  // the server's current version
-	proofMissed  // the second watch brought an event that the set does not reflect
-	proofReached // the second watch has brought all up to a version
-	proofEnded   // the second watch was closed, without an error
-	proofFailed  // a request of the proof failed
+	proofWanted  // somebody wants one
+	proofDue     // the time for the next one, or for another try, has come
+	proofListed  // the server's current version, and its first object
+	proofMissed  // the peek brought an event that the set does not reflect
+	proofCaught  // the set now reflects all that a proof has brought
+	proofReached // the peek has brought everything up to a version
+	proofEnded   // the peek was closed in its time, without an error
+	proofFailed  // the question for the version failed
+	peekFailed   // the peek failed, or was cut short
 	proofLate    // the stage of the proof took its time
 
-	auditWanted   // by the schedule
+	// What concerns the audit, audit.go.
+
+	auditWanted   // the schedule wants one
 	auditListed   // a page of the audit
-	auditCompared // what was listed with the set: err says what differs
+	auditCompared // what was listed was compared with the set
+	auditFailed   // a request of the audit failed
+	auditLate     // the stage of the audit took its time
+
+	kinds // how many there are
 )
+
+// ending is how a watch ended.
+type ending int
+
+const (
+	cut     ending = iota // before its time
+	timely                // when the server was asked to end it
+	abrupt                // the same, within a second
+	empty                 // the same, and with nothing in it
+	dropped               // it was over as soon as it was open, long after it was asked for
+)
+
+// verb is what a request asks for.
+type verb int
+
+const (
+	noVerb verb = iota
+	listVerb
+	watchVerb
+)
+
+func (v verb) String() string { return [...]string{"", "list", "watch"}[v] }
 
 // briefWatch is how long a watch without content must live to count as one,
 // from its request on: some proxies hold the headers back until there is

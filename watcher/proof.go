@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,55 +9,23 @@ import (
 	"github.com/kube-safestore/kube-safestore/invalidation"
 )
 
-// A proof shows that the set holds everything the server had committed at the
-// moment the proof was asked for. It is made beside the main stream, by two small
-// requests:
-//
-//  1. A consistent LIST of one object tells the server's version now. If the set
-//     has reached it, that is the proof. If the server's version is lower than
-//     the set's was, the server was rewound.
-//  2. Otherwise the main stream gets a moment to come there by itself. If it does
-//     not, a second watch, the peek, is opened from the set's own version. It
-//     brings at once what the main stream has missed, if anything; if nothing, the
-//     server says so with a bookmark, two seconds before the short watch ends.
-//
-// An event that the peek brings and the main stream does not, within another
-// moment, shows that the main stream is stuck.
-//
-// Where no bookmark comes, because the server has none, there is a third request:
-// the audit, a consistent list of everything that is compared with the set, key by
-// key. It is the one proof that does not trust the server's own watch cache, and
-// programs may ask for it at an interval (C52). A difference that the main stream
-// does not bring within a moment shows that the set has diverged.
-//
-// A bookmark takes its time, up to two seconds; and kube-apiserver sends none to a
-// watch of one namespace, or with a selector, while the last thing that happened
-// is of no concern to it. For bounds that are hardly longer, the machine is tight:
-// if the set is small, an audit of one page is quicker than any peek. If it is
-// not, the machine asks for the version again and again while it waits, and opens
-// a peek each time, so that when the next bookmark comes it proves a moment just
-// passed.
-//
-// This is the second half of the state machine: pure, like step.
-
-// stage is how far a proof has come.
+// stage is how far a proof has come. The arrows are in proofStep.
 type stage int
 
 const (
-	idle      stage = iota // no proof is under way
-	asking                 // waiting for the server's version
-	settling               // waiting for the main stream to reach it
-	peeking                // waiting for what the peek brings
-	missing                // it brought an event, and the main stream is waited for
-	auditing               // everything is listed, page by page
-	comparing              // the main stream is waited for to bring what differs
+	idle     stage = iota // no proof is under way
+	asking                // waiting for the server's version
+	settling              // waiting for the stream to reach it
+	peeking               // waiting for what the peek brings
+	missing               // something was brought that the set does not reflect: the stream is waited for
+	auditing              // waiting for an audit that was begun for it
 )
 
 // String returns what a person reads in a status.
 func (s stage) String() string {
 	return [...]string{"", "asking for the server's version", "waiting for the watch to reach it",
 		"looking for what the watch missed", "waiting for the watch to bring what it missed",
-		"listing to compare", "waiting for the watch to bring what differs"}[s]
+		"listing to compare"}[s]
 }
 
 // The times that a proof takes at most. A live server answers within
@@ -68,287 +37,280 @@ const (
 	peekTime   = peekLength + 500*time.Millisecond
 	tightTime  = 250 * time.Millisecond // of peeking, before the version is asked for again
 	missTime   = time.Second
-	auditTime  = 30 * time.Second // of a page
 )
 
-// maxAsks is how often a tight machine asks for the version within one proof
-// before it gives up waiting for a bookmark.
+// maxAsks is how often a tight proof asks for the version before it gives up waiting
+// for a bookmark.
 const maxAsks = 7
 
-// maxStuck is how many times in a row a stream may be found stuck before the set
-// is listed anew instead.
-const maxStuck = 3
-
-// proof is the state of the proof under way. The zero value is none.
+// proof is the half of the machine that shows that the set holds everything. It works
+// on a published set in every phase of the feed. The zero value owes nothing and has
+// nothing under way.
 type proof struct {
-	stage   stage
-	from    string // the set's version when the proof was asked for
-	target  string // the newest version that the server told; empty if none yet
-	missed  string // the newest version that a peek brought and the set has not reached
-	silent  bool   // the main stream has been silent: the proof is to tell whether it is stuck
-	again   bool   // another proof was asked for since this one began
-	audit   bool   // an audit was asked for since this one began
-	standIn bool   // this is an audit in place of a peek
-	asks    int    // how often a tight machine has asked for the version again
+	owed    debts // to whom a proof is owed that has not begun
+	paying  debts // whom the proof under way will have paid
+	resting bool  // the last one failed: the next one waits for its time
+
+	stage  stage
+	floor  string // the highest version seen before the question: a lower answer is a rewind
+	target string // the newest version that the server told; empty if none yet
+	awaits bool   // something was brought that the set does not reflect
+	asks   int    // how often a tight proof has asked for the version again
+
+	deaf  bool // the last peek ended without a bookmark
+	small bool // the set comes in one page
+
+	tight bool // MaxStaleness is hardly longer than a proof takes; never changes
+	fake  bool // versions of this source tell nothing; never changes once it is known
 }
 
-// probe is what a proof asks of the server.
-type probe int
+// question is what a proof asks of the server.
+type question int
 
 const (
-	noProbe      probe = iota
-	askLatest          // the server's version
-	askPeek            // a peek
-	askAudit           // the first page of the audit
-	askAuditPage       // the next page
-	compare            // what was listed with the set
-	endProbe           // nothing more, for this proof
-	dropProbe          // nothing more, and what peeks bring means nothing
+	noQuestion question = iota
+	askLatest           // the server's version, and its first object
+	askPeek             // a peek
 )
 
-// prove is one step of a proof.
-func (m *move) prove(o observation) {
+// beginProof begins a proof if one is owed and can be made. It is called at the end of
+// each step, so that no debt depends on what made it.
+//
+// The doubt about a stream is settled when the stream is open, or late: before that, the
+// stream itself may bring what a proof would find missing.
+func (m *move) beginProof() {
+	p, f := &m.proof, &m.feed
+	due := p.owed
+	if f.phase != watching && !(f.phase == opening && f.late) {
+		due &^= doubt
+	}
+	if due == 0 || p.stage != idle || p.resting || !f.held {
+		return
+	}
+	p.paying, p.owed = p.owed, 0
+	p.floor, p.target, p.asks = m.marks.seen, "", 0
+	if p.fake || !m.marks.resumable() || p.paying&contents != 0 {
+		m.askForAudit()
+		return
+	}
+	m.ask(askLatest, asking, askTime)
+}
+
+// nothingHeard takes note of a silence. The proof under way is to explain it, or the next
+// one, which then comes at once.
+func (m *move) nothingHeard() {
+	p := &m.proof
+	if p.stage == idle {
+		p.owed |= silence
+		p.resting = false
+		return
+	}
+	p.paying |= silence
+}
+
+// ask goes on to a stage with a question, if any, and says how long it may take.
+func (m *move) ask(q question, s stage, limit time.Duration) {
+	m.proof.stage, m.out.ask, m.out.wait = s, q, limit
+}
+
+// askForAudit goes on with an audit, which shows what versions cannot.
+func (m *move) askForAudit() {
+	m.out.endProof, m.out.endPeeks = true, true
+	m.out.ask, m.out.wait = noQuestion, 0
+	m.proof.stage, m.proof.awaits = auditing, false
+	m.beginAudit(true)
+}
+
+// proofStep is the second half of the state machine: all arrows of the proof are in
+// this switch.
+func (m *move) proofStep(o observation) verdict {
 	p := &m.proof
 	switch o.kind {
 	case proofWanted:
-		if p.stage == idle {
-			m.startProof(false)
-		} else {
-			p.again = true
-		}
-	case silent:
-		if p.stage == idle {
-			m.startProof(true)
-		} else {
-			p.silent = true
-		}
-
+		p.owed |= o.by
+	case proofDue:
+		p.resting = false
+		p.owed |= o.by
 	case proofListed:
-		switch {
-		case !versions.Resumable(o.version) || !versions.Resumable(m.version):
-			m.endProof()
-			m.effects.excused, m.effects.heard = true, true
-		case versions.Older(o.version, p.from):
-			m.rewound(fmt.Errorf("the server is at resource version %s, and was at %s: %w", o.version, p.from, ErrOutOfOrder))
-		default:
-			p.target, m.effects.answered = o.version, true
-			switch {
-			case p.missed != "" && !versions.Reached(m.version, p.missed):
-				p.stage, m.stageTime = missing, missTime
-			case p.stage == asking:
-				p.stage, m.stageTime = settling, settleTime
-			}
-			m.progressed()
-		}
+		return m.listed(o)
 	case proofMissed:
-		switch {
-		case p.isAudit(): // it will find that by itself
-		case !versions.Reached(m.version, o.version):
-			p.missed = o.version
-			// From a peek of an earlier proof it is no hurry: the main stream is
-			// about to bring it, or the next proof waits for it.
-			if p.stage != missing && p.stage != idle {
-				p.stage, m.stageTime = missing, missTime
-			}
-		case p.stage == missing:
-			// The main stream brought it before the peek did, and more.
-			m.caughtUp()
+		p.awaits = true
+		if p.stage == settling || p.stage == peeking {
+			m.ask(noQuestion, missing, missTime)
 		}
+	case proofCaught:
+		p.awaits = false
+		if p.stage == missing {
+			m.ask(noQuestion, settling, settleTime)
+		}
+		return m.arrived(Agrees)
 	case proofReached:
-		m.noBookmarks = m.noBookmarks && o.version == ""
-		if !p.isAudit() && p.target != "" && p.missed == "" && versions.Reached(o.version, p.target) {
-			m.reach(o.version)
-			m.proven()
+		p.deaf = p.deaf && o.version == ""
+		if p.stage != idle && p.stage != auditing && p.target != "" && versions.Reached(o.version, p.target) {
+			return m.reached(o)
 		}
 	case proofEnded:
-		if p.stage == peeking && !m.tight {
-			m.inconclusive(nil)
+		p.deaf = true
+		if p.stage == peeking && !p.tight {
+			return m.inconclusive(nil)
 		}
-
-	case auditWanted:
-		if p.stage == idle {
-			m.startAudit(m.version)
-		} else {
-			p.audit = true
-		}
-	case auditListed:
-		switch {
-		case versions.Older(o.version, p.from):
-			m.rewound(fmt.Errorf("the server is at resource version %s, and was at %s: %w", o.version, p.from, ErrOutOfOrder))
-		case p.target != "" && p.target != o.version:
-			m.unproven(errRestarted)
-		case o.next != "":
-			p.target, m.stageTime, m.probe = o.version, auditTime, askAuditPage
-		default:
-			p.target, m.probe = o.version, compare
-		}
-	case auditCompared:
-		switch {
-		case o.err == nil:
-			m.proven()
-		case p.stage == auditing:
-			p.stage, m.stageTime = comparing, missTime
-		case p.standIn:
-			m.stuck(o.err)
-		default:
-			d := m.judge(invalidation.SetDiverged, o.err)
-			m.retreat(d.Recovery == invalidation.ListAll, o.err)
-		}
-
-	case proofLate:
-		switch {
-		case p.stage == settling:
-			p.stage, m.stageTime, m.probe = peeking, peekTime, askPeek
-			if m.tight {
-				m.stageTime = tightTime
-			}
-			if (m.noBookmarks || m.tight && m.small) && m.proofNeeded() {
-				m.standIn() // it would be inconclusive, as the last one was, or late
-			}
-		case p.stage == peeking && m.tight && p.asks < maxAsks:
-			p.asks++
-			p.stage, p.from, m.stageTime, m.probe = asking, m.version, askTime, askLatest
-		case p.stage == peeking:
-			m.inconclusive(errPeekCut)
-		case p.stage == missing:
-			m.stuck(fmt.Errorf("%w: resource version %s", errMissed, p.missed))
-		case p.stage == comparing:
-			m.probe = compare
-		default:
-			m.unproven(o.err)
-		}
+	case peekFailed:
+		return m.peekFailed(o)
 	case proofFailed:
-		m.unproven(o.err)
+		return m.proofFails(o.err, o.verb)
+	case proofLate:
+		return m.late(o)
 	}
+	return verdict{}
 }
 
-func (m *move) startProof(silent bool) {
-	m.proof = proof{stage: asking, from: m.version, silent: silent, missed: m.proof.missed}
-	m.stageTime, m.probe = askTime, askLatest
-}
-
-// progressed is called when the set or the server's version has moved: that may
-// be all a proof was waiting for.
-func (m *move) progressed() {
+// listed takes the answer to the question for the server's version. What it brings is
+// compared with the set, by the driver.
+func (m *move) listed(o observation) verdict {
 	p := &m.proof
-	if p.missed != "" && p.stage != missing && versions.Reached(m.version, p.missed) {
-		p.missed = ""
-	}
 	switch {
-	case p.stage == missing:
-		if versions.Reached(m.version, p.missed) {
-			m.caughtUp()
+	case versions.Older(o.version, p.floor):
+		return m.endsProof(verdict{kind: rewound, err: fmt.Errorf("the server is at resource version %s, and was at %s: %w",
+			o.version, p.floor, ErrOutOfOrder)})
+	case !versions.Resumable(o.version), o.content == Contradicts:
+		m.askForAudit()
+		return verdict{}
+	}
+	m.marks.show(o.version)
+	p.target, m.out.answered = o.version, true
+	p.awaits = p.awaits || o.content == Awaits
+	if p.stage == asking {
+		m.ask(noQuestion, settling, settleTime)
+	}
+	return m.arrived(Agrees)
+}
+
+// arrived asks whether the set has come to where the proof wants it.
+func (m *move) arrived(c Agreement) verdict {
+	p := &m.proof
+	switch {
+	case p.stage == idle, p.stage == auditing, p.target == "", p.awaits, !versions.Reached(m.marks.complete, p.target):
+		return verdict{}
+	case c == Contradicts:
+		m.askForAudit()
+		return verdict{}
+	}
+	m.out.proven = true
+	return m.endsProof(verdict{kind: proven})
+}
+
+// reached takes the bookmark of a peek: nothing happened from the set's version up to
+// that of the bookmark, but for what the peek has brought.
+func (m *move) reached(o observation) verdict {
+	if m.proof.awaits {
+		if m.proof.stage != missing {
+			m.ask(noQuestion, missing, missTime)
 		}
-	case p.isAudit():
-		// That the version is reached is what the server's watch cache says. The
-		// audit is there because it may be wrong.
-	case p.stage != idle && p.target != "" && versions.Reached(m.version, p.target):
-		m.proven()
+		return verdict{}
 	}
+	m.out.moved = m.marks.reach(o.version)
+	return m.arrived(o.content)
 }
 
-func (p proof) isAudit() bool { return p.stage == auditing || p.stage == comparing }
-
-// caughtUp goes on with a proof when the main stream has brought what a peek
-// brought before.
-func (m *move) caughtUp() {
-	m.proof.stage, m.proof.missed, m.stageTime = settling, "", settleTime
-	m.progressed()
+// late goes on when a stage has taken its time.
+func (m *move) late(o observation) verdict {
+	p := &m.proof
+	switch p.stage {
+	case settling:
+		switch {
+		case p.deaf && p.paying != silence, p.tight && p.small:
+			m.askForAudit() // a peek would be inconclusive, as the last one was, or late
+		case p.tight:
+			m.ask(askPeek, peeking, tightTime)
+		default:
+			m.ask(askPeek, peeking, peekTime)
+		}
+	case peeking:
+		if p.tight && p.asks < maxAsks {
+			p.asks++
+			p.floor = m.marks.seen
+			m.ask(askLatest, asking, askTime)
+			return verdict{}
+		}
+		return m.inconclusive(errPeekCut)
+	case missing:
+		return m.endsProof(verdict{kind: behind, err: errMissed})
+	case asking:
+		m.out.reconnect = true
+		return m.proofFails(o.err, listVerb)
+	}
+	return verdict{}
 }
 
-// proven ends a proof that succeeded.
-func (m *move) proven() {
-	m.effects.proven = true
-	m.doubt = false
-	m.stucks = 0
-	again, audit := m.proof.again, m.proof.audit
-	m.endProof()
+// inconclusive is a peek that brought neither an event nor a bookmark. It was closed in
+// time if err is nil: a sign of life, which is enough if silence was all there was to
+// explain. A lagging server would have done the same, so it is no proof; where one is
+// owed, an audit has to be it.
+func (m *move) inconclusive(err error) verdict {
+	p := &m.proof
+	p.deaf = true
+	if err == nil && p.paying == silence && !p.awaits {
+		return m.endsProof(verdict{kind: alive})
+	}
+	m.askForAudit()
+	return verdict{}
+}
+
+// peekFailed is trouble of the peek. What says that it cannot be had from this version,
+// or was cut short, leaves it to an audit; what says nothing is tried again.
+func (m *move) peekFailed(o observation) verdict {
+	p := &m.proof
 	switch {
-	case audit:
-		m.startAudit(m.version)
-	case again:
-		m.startProof(false)
-	}
-}
-
-func (m *move) startAudit(from string) {
-	m.proof = proof{stage: auditing, from: from}
-	m.stageTime, m.probe = auditTime, askAudit
-}
-
-// proofNeeded reports whether it takes a proof, and not just a sign of life, to
-// satisfy who asked.
-func (m *move) proofNeeded() bool { return m.bounded || m.doubt || m.proof.again }
-
-// inconclusive is a peek that brought neither an event nor a bookmark. It was
-// closed in time if err is nil: a sign of life, which is enough if silence was all
-// there was to explain. A lagging server would have done the same, so it is no
-// proof; where one is needed, an audit has to be it.
-func (m *move) inconclusive(err error) {
-	m.noBookmarks = true
-	if err == nil && !m.proofNeeded() {
-		m.endProof()
-		m.effects.heard = true
-		return
-	}
-	m.standIn()
-}
-
-// standIn goes on with an audit in place of a peek.
-func (m *move) standIn() {
-	p := m.proof
-	m.endProof()
-	m.startAudit(p.from)
-	m.proof.silent, m.proof.again, m.proof.standIn = p.silent, p.again, true
-}
-
-// unproven ends a proof that could not be made. If the main stream has been
-// silent there is nothing left to vouch for it. If not, trouble of a side request
-// is its own (C1): another proof is tried, and only an answer about the resource
-// itself counts.
-func (m *move) unproven(err error) {
-	wasSilent := m.proof.silent
-	m.endProof()
-	switch seen := sight(err); {
-	case seen != invalidation.StreamBroken && seen != invalidation.NotUsable:
-		m.fail(err)
-	case wasSilent:
-		m.stuck(err)
+	case isRefusal(sight(o.err)):
+		return m.proofFails(o.err, watchVerb)
+	case p.stage != peeking, p.tight:
+		return verdict{} // it goes on without this peek
+	case isExpired(o.err), isAboutVersion(o.err), errors.Is(o.err, errPeekCut):
+		m.askForAudit()
+		return verdict{}
 	default:
-		m.effects.unproven = true
+		return m.proofFails(o.err, watchVerb)
 	}
 }
 
-// stuck gives up the main stream.
-func (m *move) stuck(cause error) {
-	d := m.judge(invalidation.StreamStuck, cause)
-	m.stucks++
-	m.effects.reconnect = true
-	m.listOnce = m.listOnce || m.stucks >= maxStuck // by a request that is no stream
-	m.retreat(d.Recovery == invalidation.ListAll || m.stucks >= maxStuck, cause)
-}
-
-func (m *move) endProof() {
-	missed := m.proof.missed
-	m.proof = proof{}
-	if m.tight {
-		m.proof.missed = missed // by a peek that goes on
+// proofFails ends a proof that could not be made. Trouble of a side request is its own:
+// another proof is tried, and only an answer about the resource itself counts.
+func (m *move) proofFails(err error, asked verb) verdict {
+	if seen := sight(err); isRefusal(seen) {
+		return m.endsProof(verdict{kind: refused, err: err, verb: asked})
 	}
-	m.probe, m.stageTime = endProbe, 0
+	owed := m.proof.paying
+	v := m.endsProof(verdict{kind: unproven, err: err, silent: owed&silence != 0})
+	m.proof.owed |= owed &^ silence
+	m.proof.resting = true
+	return v
 }
 
-// abandonProof ends a proof because there is no stream, or no set, to prove.
+// endsProof ends the proof under way, with its verdict.
+func (m *move) endsProof(v verdict) verdict {
+	p := &m.proof
+	p.stage, p.paying, p.target, p.asks = idle, 0, "", 0
+	p.awaits = p.awaits && p.tight // by a peek that goes on
+	m.out.endProof, m.out.ask, m.out.wait = true, noQuestion, 0
+	return v
+}
+
+// abandonProof ends the proof and the audit under way, because the set that they are
+// about is given up. Who waits for them is owed another one.
 func (m *move) abandonProof() {
-	m.doubt = m.doubt || m.proof.stage != idle // it is begun anew with the next stream
-	m.proof = proof{}
-	m.probe, m.stageTime = dropProbe, 0
+	m.proof.owed |= m.proof.paying
+	m.proof.awaits, m.out.endPeeks = false, true
+	m.endsProof(verdict{})
+	m.endsAudit()
 }
 
-// reach moves the set's version forward without an event.
-func (m *move) reach(version string) {
-	if versions.Older(m.version, version) {
-		m.version = version
-		m.floor = versions.Newest(version, m.floor)
-		m.effects.moved = true
+// isRefusal reports whether a sighting is the server's word that it does not serve
+// this store.
+func isRefusal(seen invalidation.Sighting) bool {
+	switch seen {
+	case invalidation.NotKnown, invalidation.NotAllowed, invalidation.NotServed, invalidation.NotWatchable:
+		return true
+	default:
+		return false
 	}
 }

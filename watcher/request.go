@@ -31,11 +31,11 @@ func (w *Watcher) watch(opts metav1.ListOptions, length time.Duration) func(cont
 // ask makes a request on the main exchange.
 func (w *Watcher) ask(ctx context.Context, r request) {
 	if r == askPage {
-		w.main.ask(ctx, &w.calls, w.list(w.source, w.pageOptions()))
+		w.main.ask(ctx, &w.calls, listVerb, w.list(w.source, w.pageOptions()))
 		return
 	}
 	length := w.opts.WatchTimeout + rand.N(w.opts.WatchTimeout)
-	w.main.ask(ctx, &w.calls, w.watch(w.watchOptions(r == askInitial), length))
+	w.main.ask(ctx, &w.calls, watchVerb, w.watch(w.watchOptions(r == askInitial), length))
 	w.main.length = length
 }
 
@@ -44,8 +44,8 @@ func (w *Watcher) ask(ctx context.Context, r request) {
 // list not older than the last one, but then a server that was rewound would
 // refuse for ever (C28), and a first one could be from any time (C30).
 func (w *Watcher) pageOptions() metav1.ListOptions {
-	opts := metav1.ListOptions{Continue: w.state.next}
-	if w.opts.PageSize > 0 && w.state.restarts <= maxRestarts {
+	opts := metav1.ListOptions{Continue: w.state.feed.next}
+	if w.opts.PageSize > 0 && w.state.feed.restarts <= maxRestarts {
 		opts.Limit = w.opts.PageSize
 	}
 	return opts
@@ -59,7 +59,7 @@ func (w *Watcher) watchOptions(initial bool) metav1.ListOptions {
 		opts, _, _ := watchlist.PrepareWatchListOptionsFromListOptions(metav1.ListOptions{})
 		return opts
 	}
-	return metav1.ListOptions{ResourceVersion: w.state.version, AllowWatchBookmarks: true}
+	return metav1.ListOptions{ResourceVersion: w.state.marks.complete, AllowWatchBookmarks: true}
 }
 
 // supportsWatchList reports whether a source can be asked for a WatchList: it is

@@ -14,6 +14,10 @@ type Status struct {
 	// Proof is how far the proof of freshness under way has come, in words; empty
 	// if none is.
 	Proof string
+	// Delay is why a request that is under way has no result yet, if it is not the
+	// server's silence: it waits in the client's own rate limiter, or client-go repeats
+	// it because the server asked for patience. Empty if there is no such request.
+	Delay string
 	// Progress is how far the set that is being listed has come.
 	Progress Progress
 	// WatchListRefused says why initial sets do not come by WatchList although
@@ -22,9 +26,9 @@ type Status struct {
 	// Heard is when the server last gave a sign of life: an event, a bookmark, a
 	// proof. Its distance from now is the silence.
 	Heard time.Time
-	// Unprovable says that the server gives no resource versions, so that nothing
-	// can be proven about freshness.
-	Unprovable bool
+	// Unversioned says that the server gives no resource versions: a proof of
+	// freshness is a list of everything whose contents are compared with the set.
+	Unversioned bool
 	// Failures is the number of attempts in a row that failed (C16, C59).
 	Failures int
 	// LastError is what the last failed attempt failed with, nil if the watch has
@@ -42,6 +46,7 @@ type statusBoard struct {
 	built   atomic.Int64 // objects of the set that is being listed
 	heard   atomic.Int64 // nanoseconds of the Unix epoch, 0 for never
 	applied stopwatch
+	traces  [exchanges]atomic.Pointer[trace] // of the newest requests, main first
 
 	mu     sync.Mutex
 	status Status
@@ -61,6 +66,11 @@ func (w *Watcher) Status() Status {
 	s.Progress.Objects = w.status.built.Load()
 	s.Progress = s.Progress.at(time.Now())
 	s.Counts.Applied = w.status.applied.read()
+	for i := range w.status.traces {
+		if t := w.status.traces[i].Load(); t != nil && s.Delay == "" {
+			s.Delay = t.delayed()
+		}
+	}
 	if heard := w.status.heard.Load(); heard != 0 {
 		s.Heard = time.Unix(0, heard)
 	}
@@ -70,17 +80,16 @@ func (w *Watcher) Status() Status {
 // report brings the status up to date after a step with the given effects.
 func (w *Watcher) report(e effects) {
 	w.status.update(func(s *Status) {
-		s.Phase = w.state.phase.String()
+		s.Phase = w.state.feed.phase.String()
 		s.Proof = w.state.proof.stage.String()
-		s.WatchListRefused = w.state.why
 		s.NextAttempt = time.Time{}
-		if w.state.phase == waiting {
+		if w.state.feed.phase == waiting {
 			s.NextAttempt = w.alarms[limitAlarm]
 		}
-		if e.publish || e.proven || e.follow && !w.state.doubt {
+		if e.publish == granted || e.proven || e.follow && w.state.proof.owed|w.state.proof.paying == 0 {
 			s.Failures, s.LastError, s.LastErrorAt = 0, nil, time.Time{}
 		}
-		s.Unprovable = e.excused || s.Unprovable && !e.proven
+		s.Unversioned = w.state.feed.held && (w.state.proof.fake || !w.state.marks.resumable())
 	})
 }
 

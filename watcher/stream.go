@@ -20,21 +20,23 @@ func (w *Watcher) answered(a answer) observation {
 	w.main.answers = nil
 	switch {
 	case a.err != nil:
-		return observation{kind: failed, err: withoutContents(a.err)}
+		return observation{kind: failed, verb: w.main.verb, err: named(w.main.verb, w.main.verb == listVerb && w.main.trace.reached(), a.err)}
 	case a.list != nil:
-		return w.received(a.list)
+		w.plain = !w.main.trace.left()
+		return w.page(a.list)
 	default:
+		w.plain = !w.main.trace.left()
 		w.main.open(a.stream)
-		if isFake(a.stream) {
-			if w.ordered {
-				w.ordered = false
+		o := observation{kind: streamOpened, fake: isFake(a.stream)}
+		if o.fake {
+			if !w.state.proof.fake {
 				w.sink.Unordered()
 			}
-			if w.state.phase == streaming {
-				return observation{kind: streamEnded} // no need to wait for a marker
+			if w.state.feed.phase == streaming {
+				o.kind, o.end = streamEnded, empty // no need to wait for a marker
 			}
 		}
-		return observation{kind: streamOpened}
+		return o
 	}
 }
 
@@ -50,8 +52,8 @@ func isFake(stream watch.Interface) bool {
 	}
 }
 
-// received adds a page of a list to the set.
-func (w *Watcher) received(list runtime.Object) observation {
+// page adds a page of a list to the set.
+func (w *Watcher) page(list runtime.Object) observation {
 	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind == "Table" {
 		return unusableContent("the list is a Table: objects were expected")
 	}
@@ -72,8 +74,27 @@ func (w *Watcher) received(list runtime.Object) observation {
 	case err != nil: // it would show what the items hold
 		return unusableContent("%T has items that are no objects", list)
 	}
+	if isTruncated(page) {
+		return observation{kind: failed, verb: listVerb, err: &unusable{errIncomplete}}
+	}
 	w.estimate(page)
-	return observation{kind: pageListed, version: page.GetResourceVersion(), next: page.GetContinue()}
+	return w.measured(observation{
+		kind: pageListed, version: page.GetResourceVersion(), next: page.GetContinue(),
+		prompt: time.Since(w.main.askedAt) < promptly,
+	})
+}
+
+// promptly is how soon a server answers that has no trouble with its network.
+const promptly = 2 * time.Second
+
+// measured says of the end of a set what its size says. One that has less than half of
+// what the set before it had is not plausible; nor is a WatchList without any object,
+// which some servers end with its marker alone.
+func (w *Watcher) measured(o observation) observation {
+	n := w.status.built.Load()
+	o.small = n <= max(w.opts.PageSize, 1)
+	o.implausible = n < w.size/2 || n == 0 && o.kind == initialEnd
+	return o
 }
 
 // growth returns by how many objects an event makes a set larger.
@@ -103,10 +124,11 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 		w.main.stream, w.main.events = nil, nil
 		return w.ended()
 	}
-	w.main.silent = false
+	w.received = time.Now()
 	if e.Type == watch.Error {
-		return observation{kind: failed, err: serverError(e.Object)}
+		return observation{kind: failed, verb: watchVerb, err: serverError(e.Object)}
 	}
+	w.main.silent = false
 	if isNil(e.Object) {
 		return unusableContent("a %s event without an object", e.Type)
 	}
@@ -126,56 +148,67 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 	default:
 		return unusableContent("an event of unknown type %q", e.Type)
 	}
-	if w.state.phase == streaming {
+	if w.state.feed.phase == streaming {
 		if err := w.build(e.Type, e.Object); err != nil {
 			return observation{kind: failed, err: &unusable{err}}
 		}
 		return observation{kind: initialAdded, live: e.Type != watch.Added}
 	}
-	switch err := w.sink.Apply(e.Type, e.Object); {
-	case errors.Is(err, ErrOutOfOrder):
-		return observation{kind: failed, err: err}
+	return w.apply(e, version)
+}
+
+// apply hands an event to the set.
+func (w *Watcher) apply(e watch.Event, version string) observation {
+	switch err := w.sink.Apply(e.Type, e.Object, w.state.marks.streamed); {
+	case errors.Is(err, ErrOutOfOrder), errors.Is(err, ErrContradicts):
+		return observation{kind: failed, verb: watchVerb, err: err}
 	case err != nil:
-		return observation{kind: failed, err: &unusable{err}}
+		return observation{kind: failed, verb: watchVerb, err: &unusable{err}}
 	}
-	w.status.applied.add(time.Since(w.heard))
+	w.status.applied.add(time.Since(w.received))
 	w.size = max(0, w.size+growth(e.Type))
-	if !w.ordered {
+	if w.state.proof.fake {
 		version = "" // the versions of a fake's objects are not those of its lists
 	}
-	return observation{kind: changed, version: version}
+	if w.allCaught() {
+		w.told = append(w.told, observation{kind: proofCaught})
+	}
+	return observation{kind: changed, version: version, content: w.checked(version)}
 }
 
 // ended tells how the stream ended, which its server does not say.
 func (w *Watcher) ended() observation {
+	o := observation{kind: streamEnded, verb: watchVerb}
 	asked := time.Since(w.main.askedAt)
-	o := observation{
-		kind:   streamEnded,
-		timely: asked >= w.main.length*9/10,
-		long:   w.main.lasted(briefWatch),
-	}
-	if w.main.silent && !o.long && !o.timely {
-		o.brief = asked < briefWatch
-		o.dropped = !o.brief
+	brief := !w.main.lasted(briefWatch)
+	switch silent := w.main.silent; {
+	case asked >= w.main.length*9/10:
+		o.end = timely
+	case brief && silent && asked < briefWatch:
+		o.end = empty
+	case brief && silent:
+		o.end = dropped
+	case brief:
+		o.end = abrupt
 	}
 	return o
 }
 
 func (w *Watcher) bookmark(version string, end bool) observation {
 	switch {
-	case w.state.phase == streaming && end:
-		return observation{kind: initialEnd, version: version}
-	case w.state.phase == streaming:
+	case w.state.feed.phase == streaming && end:
+		return w.measured(observation{kind: initialEnd, version: version})
+	case w.state.feed.phase == streaming:
 		// No other is sent before the marker by a server that will send one.
 		return observation{kind: bookmarked, live: true}
-	case w.ordered && versions.Older(version, w.state.version):
-		return observation{kind: failed, err: fmt.Errorf("bookmark at resource version %s after %s: %w",
-			version, w.state.version, ErrOutOfOrder)}
+	case !w.state.proof.fake && versions.Older(version, w.state.marks.streamed):
+		return observation{kind: failed, verb: watchVerb, err: fmt.Errorf("bookmark at resource version %s after %s: %w",
+			version, w.state.marks.streamed, ErrOutOfOrder)}
 	}
-	if version != "" {
+	if version != "" && !versions.Older(version, w.state.marks.complete) {
 		w.sink.Advance(version)
 	}
-	return observation{kind: bookmarked, version: version}
+	return observation{kind: bookmarked, version: version, content: w.checked(version)}
 }
 
 // serverError is the error in an error event. What is not a Status is described
@@ -204,5 +237,5 @@ func kindName(obj runtime.Object) string {
 }
 
 func unusableContent(format string, args ...any) observation {
-	return observation{kind: failed, err: &unusable{fmt.Errorf(format, args...)}}
+	return observation{kind: failed, verb: watchVerb, err: &unusable{fmt.Errorf(format, args...)}}
 }

@@ -3,25 +3,22 @@ package watcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
-	// publishGrace is how long a complete list waits for its watch to be open
-	// before it is published all the same.
-	publishGrace = 2 * time.Second
+	// openGrace is how long the opening of a watch is waited for before the set is
+	// proven without it.
+	openGrace = 2 * time.Second
 	// watchSlack is how much longer than it was asked to a server may keep a
 	// watch open before the watcher closes it itself (C4).
 	watchSlack = 10 * time.Second
-	// settled is how long a watch must have lasted for its end to be no failure
-	// in a row of failures.
-	settled = 10 * time.Second
 	// closeGrace is how long Run waits for a source that does not honour its
 	// context.
 	closeGrace = time.Second
@@ -42,34 +39,43 @@ type Watcher struct {
 
 	// The rest belongs to the goroutine of Run.
 
-	state   state
-	ordered bool         // versions can be compared: not a fake
-	told    *observation // what the watcher has found out by itself, to be observed next
+	state state
+	plain bool          // the source makes no HTTP requests: they leave no trace
+	told  []observation // what the watcher has found out by itself, to be observed next
 
-	main   exchange       // the list, or the stream
-	side   exchange       // the list of a proof
-	peeks  []*peek        // the second watches of proofs
-	peeked chan glimpse   // what they bring
-	calls  sync.WaitGroup // goroutines that make requests
+	main      exchange       // the list, or the stream
+	side      exchange       // the question of a proof
+	auditSide exchange       // the list of an audit
+	peeks     []*peek        // the second watches of proofs
+	peeked    chan glimpse   // what they bring
+	calls     sync.WaitGroup // goroutines that make requests
 
-	timer     *time.Timer
-	alarms    [alarms]time.Time
-	limit     time.Duration // what limitAlarm was set to
-	stageTime time.Duration // what stageAlarm was set to
+	timer  *time.Timer
+	alarms [alarms]time.Time
+	limits [alarms]time.Duration // what limitAlarm and the stages' alarms were set to
 
-	heard     time.Time // when the server last gave a sign of life
-	begun     Proof     // the list or WatchList under way, or that the set came by
-	asked     Proof     // the question for the server's version
-	goesBy    Proof     // what the proof under way goes by
-	auditNext string    // continue token of the audit
-	provenAt  time.Time // the newest proof, or consistent set
-	listing   time.Time // since when there is no complete set; zero if there is one
-	size      int64     // about how many objects the last complete set has
+	heard    time.Time // when the server last gave a sign of life
+	received time.Time // when the event that is being applied came
+	begun    Proof     // the list or WatchList under way, or that the set came by
+	asked    Proof     // the question for the server's version
+	goesBy   Proof     // what the proof under way goes by
+	auditing Proof     // the audit under way
+	provenAt time.Time // the newest proof, or consistent set
+	waits    bool      // the sink waits for the next proof
+	listing  time.Time // since when there is no complete set; zero if there is one
+	size     int64     // about how many objects the last complete set has
+
+	sample    Sample                           // the last answer to the question of a proof
+	awaited   map[types.NamespacedName]awaited // what the set is to reflect before it is proven
+	auditNext string                           // continue token of the audit
 
 	retry    *backoff.ExponentialBackOff
-	progress bool // since the last reset of retry
+	again    *backoff.ExponentialBackOff // of proofs
+	progress bool                        // since the last reset of retry
 
-	reconnect bool // before the next request
+	reconnect bool      // before the next request
+	asks      error     // the server's wish to be left alone
+	until     time.Time // and for how long
 }
 
 // New returns a Watcher that is not running. It fails if source or sink is nil
@@ -92,19 +98,27 @@ func New(source Source, sink Sink, opts Options) (*Watcher, error) {
 		relist:  make(chan struct{}, 1),
 		wanted:  make(chan struct{}, 1),
 		peeked:  make(chan glimpse),
-		ordered: true,
-		retry: backoff.NewExponentialBackOff(
-			backoff.WithInitialInterval(opts.MinBackoff),
-			backoff.WithMaxInterval(opts.MaxBackoff),
-			backoff.WithMultiplier(2),
-			backoff.WithMaxElapsedTime(0), // never give up
-		),
+		awaited: map[types.NamespacedName]awaited{},
+		retry:   backingOff(opts.MinBackoff, opts.MaxBackoff),
+		again:   backingOff(proofRetry(opts.MaxStaleness)),
 	}
-	w.state.noWatchList = !supportsWatchList(source)
-	w.state.floor = opts.MinVersion
-	w.state.bounded = opts.MaxStaleness != 0
-	w.state.tight = isTight(opts.MaxStaleness)
+	for i, x := range []*exchange{&w.main, &w.side, &w.auditSide} {
+		x.board = &w.status.traces[i]
+	}
+	w.state.feed.noWatchList = !supportsWatchList(source)
+	w.state.marks.seen = opts.MinVersion
+	w.state.proof.tight = isTight(opts.MaxStaleness)
 	return w, nil
+}
+
+// backingOff returns a backoff that never gives up.
+func backingOff(least, most time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(least),
+		backoff.WithMaxInterval(most),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxElapsedTime(0),
+	)
 }
 
 // isNil reports whether v is nil or a nil pointer in an interface.
@@ -146,14 +160,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer w.timer.Stop()
 	defer w.waitForCalls()
 	defer w.main.hangUp()
-	defer w.probe(ctx, dropProbe)
+	defer w.side.hangUp()
+	defer w.auditSide.hangUp()
+	defer w.closePeeks()
 
-	w.heard = time.Now() // from here on silence counts
+	w.hear() // from here on silence counts
 	w.alarms[silenceAlarm] = w.heard.Add(w.opts.MaxSilence)
 	first := move{state: w.state}
 	first.build()
 	w.state = first.state
-	w.carryOut(ctx, first.effects)
+	w.carryOut(ctx, first.out)
 	for {
 		o, ok := w.observe(ctx)
 		if ctx.Err() != nil {
@@ -161,6 +177,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		if !ok {
 			continue
+		}
+		if w.state.alive(o) {
+			w.hear()
 		}
 		next, e := w.state.step(o, w.opts.Policy.Decide)
 		w.note(ctx, o)
@@ -172,8 +191,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 // observe waits for the next thing to happen. It reports false if that turns out
 // to be nothing, and is not to be believed once ctx is over.
 func (w *Watcher) observe(ctx context.Context) (o observation, ok bool) {
-	if w.told != nil {
-		o, w.told = *w.told, nil
+	if len(w.told) > 0 {
+		o, w.told = w.told[0], w.told[1:]
 		return o, true
 	}
 	w.wind()
@@ -183,7 +202,7 @@ func (w *Watcher) observe(ctx context.Context) (o observation, ok bool) {
 	case <-w.relist:
 		return observation{kind: relistAsked}, true
 	case <-w.wanted:
-		return observation{kind: proofWanted}, true
+		return observation{kind: proofWanted, by: waiter}, true
 	case <-w.timer.C:
 		return w.ring(ctx)
 	case a := <-w.main.answers:
@@ -196,31 +215,21 @@ func (w *Watcher) observe(ctx context.Context) (o observation, ok bool) {
 		if ctx.Err() != nil {
 			return o, false
 		}
-		if open {
-			w.hear()
-		}
 		return w.event(e, open), true
 	case a := <-w.side.answers:
 		if ctx.Err() != nil {
 			a.discard()
 			return o, false
 		}
-		return w.probed(a), true
+		return w.replied(a), true
+	case a := <-w.auditSide.answers:
+		if ctx.Err() != nil {
+			a.discard()
+			return o, false
+		}
+		return w.audited(a), true
 	case g := <-w.peeked:
 		return w.glimpsed(g)
-	}
-}
-
-func (w *Watcher) timeUp() observation {
-	switch w.state.phase {
-	case waiting:
-		return observation{kind: waited}
-	case streaming:
-		return observation{kind: timedOut, err: fmt.Errorf("%w: given up after %v", errNoMarker, time.Since(w.main.askedAt).Round(time.Second))}
-	case watching:
-		return observation{kind: timedOut} // no failure: the watch's own time
-	default:
-		return observation{kind: timedOut, err: &noAnswer{w.state.phase.String(), w.limit}}
 	}
 }
 

@@ -157,7 +157,7 @@ func TestLongSyncIsLogged(t *testing.T) {
 		all := lines(log)
 		if assert.Len(t, all, 3) {
 			assert.Regexp(t, `^00:10 "Still syncing" phase="(waiting to retry|listing)" elapsed="10s" objects=0 failures=\d+ `+
-				`err="Internal error occurred: the server is in trouble"$`, all[0])
+				`err="list: Internal error occurred: the server is in trouble"$`, all[0])
 			assert.Regexp(t, `^00:40 "Still syncing" phase="listing" elapsed="40s" objects=40 total=100 left="\d+s" perSecond=2 failures=`, all[1])
 			assert.Regexp(t, `^01:10 "Still syncing" phase="listing" elapsed="1m10s" objects=60 total=100 left="\d+s" perSecond=1 failures=`, all[2])
 		}

@@ -70,7 +70,9 @@ func (r *record) change(set map[string]string, event watch.EventType, obj runtim
 	return nil
 }
 
-func (r *record) Publish(version string, _ watcher.Proof) time.Duration {
+func (r *record) Discard() {}
+
+func (r *record) Publish(version string, _ watcher.Proof, _ bool) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set, r.build = r.build, nil
@@ -80,12 +82,32 @@ func (r *record) Publish(version string, _ watcher.Proof) time.Duration {
 
 func (r *record) Prove(watcher.Proof) time.Duration { return 0 }
 
-func (r *record) BeginAudit()             {}
-func (r *record) Audit(obj metav1.Object) {}
-func (r *record) Compare() error          { return nil }
-func (r *record) EndAudit()               {}
+func (r *record) Remember(bool) {}
 
-func (r *record) Apply(event watch.EventType, obj runtime.Object) error {
+func (r *record) Reflects(event watch.EventType, obj runtime.Object) bool {
+	m := obj.(metav1.Object)
+	version, ok := r.set[m.GetName()]
+	if event == watch.Deleted {
+		return !ok
+	}
+	return version == m.GetResourceVersion()
+}
+
+func (r *record) Check(list watcher.Sample, _ string) watcher.Agreement {
+	if list.Object == nil || r.set[list.Object.GetName()] == list.Object.GetResourceVersion() {
+		return watcher.Agrees
+	}
+	return watcher.Awaits
+}
+
+// Audits agree: they have their tests elsewhere.
+
+func (r *record) BeginAudit()                                       {}
+func (r *record) Audit(runtime.Object) error                        { return nil }
+func (r *record) Compare(string, string) (watcher.Agreement, error) { return watcher.Agrees, nil }
+func (r *record) EndAudit()                                         {}
+
+func (r *record) Apply(event watch.EventType, obj runtime.Object, _ string) error {
 	time.Sleep(r.slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()

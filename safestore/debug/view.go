@@ -134,7 +134,7 @@ func (r *row) describe(s safestore.Status, now time.Time) {
 		}
 		r.Notes = append(r.Notes, note)
 	}
-	if w.Unprovable {
+	if w.Unversioned {
 		r.Notes = append(r.Notes, "The server gives no resource versions: nothing can be proven about freshness.")
 	}
 	if w.WatchListRefused != "" {

@@ -39,7 +39,7 @@ type call struct {
 // Add registers f to be called with each revocation, one call at a time, in a
 // goroutine of its own. Its context ends when limit has passed since the
 // revocation, and so does its hold on readiness. The returned function removes f,
-// and its hold; a call under way goes on. Add panics if f is nil or the limit is
+// and its hold; a call under way goes on, and no other is made. Add panics if f is nil or the limit is
 // not positive.
 func (b *Barrier) Add(limit time.Duration, f func(context.Context, *Revocation)) (remove func()) {
 	if f == nil {
@@ -52,10 +52,20 @@ func (b *Barrier) Add(limit time.Duration, f func(context.Context, *Revocation))
 	defer b.mu.Unlock()
 	g := &gate{limit: limit, call: f}
 	b.gates = append(b.gates, g)
-	return func() {
-		b.mu.Lock()
-		b.gates = slices.DeleteFunc(b.gates, func(other *gate) bool { return other == g })
-		b.mu.Unlock()
+	return func() { b.remove(g) }
+}
+
+// remove takes a gate away, with its hold and the calls that it has not begun.
+func (b *Barrier) remove(g *gate) {
+	held := b.Remaining()
+	b.mu.Lock()
+	b.gates = slices.DeleteFunc(b.gates, func(other *gate) bool { return other == g })
+	if len(g.owed) > 1 {
+		b.owed -= len(g.owed) - 1
+		g.owed = g.owed[:1] // under way
+	}
+	b.mu.Unlock()
+	if held > 0 {
 		b.tell()
 	}
 }

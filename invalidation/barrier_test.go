@@ -55,7 +55,7 @@ func TestBarrierCalls(t *testing.T) {
 
 		// Removed, also from inside, a function holds back nothing.
 		remove()
-		assert.Equal(t, 2, lifted)
+		assert.Equal(t, 1, lifted, "it held back nothing")
 		var removeSelf func()
 		removeSelf = b.Add(time.Minute, func(context.Context, *invalidation.Revocation) {
 			removeSelf()
@@ -76,5 +76,28 @@ func TestBarrierMisuse(t *testing.T) {
 	assert.PanicsWithValue(t, "invalidation: a barrier's function is nil", func() { b.Add(time.Second, nil) })
 	assert.PanicsWithValue(t, "invalidation: a barrier's limit is not positive", func() {
 		b.Add(0, func(context.Context, *invalidation.Revocation) {})
+	})
+}
+
+// What is removed hears of nothing more: not of the revocations that it was late for.
+func TestBarrierRemovedDuringACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b invalidation.Barrier
+		lifted := 0
+		b.Lifted = func() { lifted++ }
+		var heard []uint64
+		remove := b.Add(time.Minute, func(_ context.Context, r *invalidation.Revocation) {
+			heard = append(heard, r.Generation)
+			time.Sleep(10 * time.Second)
+		})
+		b.Revoked(&invalidation.Revocation{Generation: 1})
+		b.Revoked(&invalidation.Revocation{Generation: 2})
+		time.Sleep(time.Second)
+		remove()
+		assert.Zero(t, b.Remaining())
+		assert.Equal(t, 1, lifted, "its hold is gone")
+		assert.NoError(t, b.Wait(t.Context()), "the call under way is waited for")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []uint64{1}, heard)
 	})
 }

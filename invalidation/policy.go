@@ -18,7 +18,7 @@ const (
 	NotKnown                       // the credentials are not accepted [401]
 	NotAllowed                     // the right is missing [403]
 	NotServed                      // the resource is not served [404]
-	NotWatchable                   // the resource cannot be listed or watched [405]
+	NotWatchable                   // the resource cannot be listed or watched [405, or 422 to a plain watch]
 	NotUsable                      // an answer or event cannot be decoded or applied
 	SetTooLarge                    // the set has grown over a limit of the program's
 	RevokeCalled                   // the program asked for a revocation
@@ -88,7 +88,7 @@ func Default(o Observation) Decision {
 	case NotServed:
 		return Decision{Revoke: ResourceGone, Recovery: ListAll, Drop: true}
 	case NotWatchable:
-		return Decision{Revoke: ResourceGone, Recovery: ListAll, Drop: true}
+		return Decision{Revoke: Unsupported, Recovery: ListAll, Drop: true}
 	case NotUsable:
 		return Decision{Revoke: BadData, Recovery: ListAll}
 	case SetTooLarge:

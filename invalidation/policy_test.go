@@ -22,7 +22,7 @@ func TestDefault(t *testing.T) {
 		NotKnown:       {Revoke: Unauthorized, Recovery: ListAll, Drop: true},
 		NotAllowed:     {Revoke: Forbidden, Recovery: ListAll, Drop: true},
 		NotServed:      {Revoke: ResourceGone, Recovery: ListAll, Drop: true},
-		NotWatchable:   {Revoke: ResourceGone, Recovery: ListAll, Drop: true},
+		NotWatchable:   {Revoke: Unsupported, Recovery: ListAll, Drop: true},
 		NotUsable:      {Revoke: BadData, Recovery: ListAll},
 		SetTooLarge:    {Revoke: TooLarge, Recovery: ListAll},
 		RevokeCalled:   {Revoke: Requested, Recovery: ListAll},

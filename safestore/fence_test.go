@@ -456,7 +456,7 @@ func TestNoDataAfterARefusal(t *testing.T) {
 		invalidation.NotKnown:     invalidation.Unauthorized,
 		invalidation.NotAllowed:   invalidation.Forbidden,
 		invalidation.NotServed:    invalidation.ResourceGone,
-		invalidation.NotWatchable: invalidation.ResourceGone,
+		invalidation.NotWatchable: invalidation.Unsupported,
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			r := newRig(t)

@@ -148,7 +148,7 @@ func generation(s Status, value valueFunc) { value(float64(s.Generation)) }
 // the first revocation shows as a rise.
 var reasons = []invalidation.Reason{
 	invalidation.Stale, invalidation.Stuck, invalidation.Diverged, invalidation.Relist, invalidation.Rewound,
-	invalidation.Unauthorized, invalidation.Forbidden, invalidation.ResourceGone, invalidation.BadData,
+	invalidation.Unauthorized, invalidation.Forbidden, invalidation.ResourceGone, invalidation.Unsupported, invalidation.BadData,
 	invalidation.TooLarge, invalidation.Requested, invalidation.Closed,
 }
 

@@ -321,3 +321,32 @@ func TestPolicyCannotDropWhatIsServed(t *testing.T) {
 		assert.Equal(t, d.Drop, stale == nil)
 	})
 }
+
+// A program may survive the panic of its policy. Nothing feeds the store any more then,
+// and its reads must say so.
+func TestPolicyPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOf(mapList("1", mapOf("A", "a", "1")))
+		s, err := New[*Map](source, Options{Watch: watcher.Options{
+			Policy: func(o invalidation.Observation) invalidation.Decision {
+				if o.Seen == invalidation.StreamBroken {
+					panic("policy")
+				}
+				return invalidation.Default(o)
+			},
+		}})
+		require.NoError(t, err)
+		survived := make(chan any, 1)
+		go func() {
+			defer func() { survived <- recover() }()
+			_ = s.Run(t.Context())
+		}()
+		tok := readyToken(t, s)
+		source.events <- watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Code: 500}}
+		assert.Equal(t, "policy", <-survived)
+		assert.ErrorIs(t, tok.Cause(), invalidation.Closed)
+		_, err = s.Get(t.Context(), key("A", "a"))
+		assert.ErrorIs(t, err, ErrNotReady)
+		assert.ErrorContains(t, err, "Run ended by a panic")
+	})
+}

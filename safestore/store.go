@@ -3,6 +3,7 @@ package safestore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -152,7 +153,7 @@ func (s *Store[T]) Run(ctx context.Context) error {
 			<-closed // and logged: nothing of the store goes on after Run
 		}
 	}()
-	err := s.watcher.Run(klog.NewContext(ctx, log))
+	err := s.drive(klog.NewContext(ctx, log))
 	s.close(err)
 	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)
 	defer cancel()
@@ -161,6 +162,23 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	defer cancel()
 	_ = s.barrier.Wait(barrier)
 	return nil
+}
+
+// errPanicked is why a store is closed whose Run ended by a panic, of a policy for
+// example. A program that survives it must not go on reading.
+var errPanicked = errors.New("Run ended by a panic")
+
+// drive runs the watcher. If it panics the store is closed first.
+func (s *Store[T]) drive(ctx context.Context) error {
+	returned := false
+	defer func() {
+		if !returned {
+			s.close(errPanicked)
+		}
+	}()
+	err := s.watcher.Run(ctx)
+	returned = true
+	return err
 }
 
 // Name returns the store's name: [Options].Name, or the type of its objects.

@@ -86,7 +86,8 @@ func (s *Store[T]) waitUntilOrVoid(ctx context.Context, done func(*Snapshot[T]) 
 // they are versions of.
 func isVoid(reason invalidation.Reason) bool {
 	switch reason {
-	case invalidation.Rewound, invalidation.Unauthorized, invalidation.Forbidden, invalidation.ResourceGone:
+	case invalidation.Rewound, invalidation.Unauthorized, invalidation.Forbidden, invalidation.ResourceGone,
+		invalidation.Unsupported:
 		return true
 	default:
 		return false

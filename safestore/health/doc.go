@@ -68,6 +68,7 @@
 //	of a policy of yours    yes
 //	Forbidden               no   the right is missing after a restart as well
 //	ResourceGone            no   so is the resource
+//	Unsupported             no   so is a server that does it
 //	TooLarge, BadData       no   the set and the object are what they are
 //	Closed, Run not called  no   the program has ended it, or waits to be leader
 //

@@ -82,7 +82,7 @@ func hasExcuse(s safestore.Status) bool {
 // are in the package comment.
 func curable(reason invalidation.Reason) bool {
 	switch reason {
-	case invalidation.Forbidden, invalidation.ResourceGone, invalidation.TooLarge, invalidation.BadData, invalidation.Closed:
+	case invalidation.Forbidden, invalidation.ResourceGone, invalidation.Unsupported, invalidation.TooLarge, invalidation.BadData, invalidation.Closed:
 		return false
 	default:
 		return true

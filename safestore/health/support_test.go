@@ -70,7 +70,7 @@ func (w *wire) run() {
 func (w *wire) refuse(kind wiretest.Kind) (heal func()) {
 	heal = w.Break(wiretest.Of(kind, wiretest.All), wiretest.Answer(forbidden(kind)))
 	w.Cut()
-	after(time.Second)
+	after(1500 * time.Millisecond)
 	return heal
 }
 

@@ -78,7 +78,9 @@ func TestTheStoreFollowsTheServer(t *testing.T) {
 
 		assert.Same(t, ready, s.Token(), "ordinary life revokes nothing")
 		all := requests.Main(s.Requests.All())
-		assert.Len(t, all, 1, "one WatchList is all that was asked: %v", all)
+		assert.Equal(t, 1, requests.Count(all, requests.WatchList), "%v", all)
+		assert.Equal(t, 1, requests.Count(all, requests.List), "an empty set is looked at twice: %v", all)
+		assert.Len(t, all, 2, "and that is all that was asked: %v", all)
 	})
 }
 

@@ -91,15 +91,15 @@ func testExpired(t *testing.T, e *env, p *proxy.Proxy, subjects []*subject.Subje
 		for i, r := range all[asked[s]:] {
 			if r.Expired {
 				version = r.Version()
-				assert.Equal(t, requests.Watch, r.Kind)
-				for _, later := range all[asked[s]+i+1:] {
+				for _, later := range requests.Main(all[asked[s]+i+1:]) {
 					assert.NotEqual(t, version, later.Version(), "the version is forgotten after the first 410")
 				}
 			}
 		}
 		assert.NotEmpty(t, version, "no 410 in %v", all)
-		assert.Empty(t, requests.Unprompted(all))
-		assert.Len(t, requests.Sets(all), 2, "%v", all)
+		audits := int(s.Status().Watch.Counts.Audits) // by which a proof goes on after its own 410
+		assert.LessOrEqual(t, len(requests.Unprompted(all)), audits)
+		assert.LessOrEqual(t, len(requests.Sets(all)), 2+audits, "%v", all)
 		s.Stop(t, nil)
 		assert.Equal(t, []string{"ready 1", "revoked 1 Relist", "ready 2", "revoked 2 Closed"}, diaries[s].Entries())
 	})

@@ -65,12 +65,16 @@ func (w *wire) run() {
 	synctest.Wait()
 }
 
+// aMoment is how long a watch that was cut may take to be opened again.
+const aMoment = 250 * time.Millisecond
+
 // refuse takes the right to one resource away, until the returned function is
 // called.
 func (w *wire) refuse(kind wiretest.Kind) (heal func()) {
 	heal = w.Break(wiretest.Of(kind, wiretest.All), wiretest.Answer(forbidden(kind)))
 	w.Cut()
-	after(1500 * time.Millisecond)
+	after(aMoment)
+	after(time.Second)
 	return heal
 }
 

@@ -55,6 +55,7 @@ type feed struct {
 	late   bool // the one that is being opened takes its time
 	quiet  bool // and a proof has shown meanwhile that there is nothing to bring
 	timely bool // the last one ended when its time was up, in the server's own way
+	abrupt int  // how many in a row ended within a second, though something had come
 	barren int  // how many in a row failed or ended at once, without progress
 	stucks int  // how many in a row were found stuck
 

@@ -157,14 +157,19 @@ func (m *move) doubt() { m.proof.owed |= doubt }
 func (m *move) ended(o observation) {
 	switch o.end {
 	case timely:
-		m.feed.timely = true
+		m.feed.timely, m.feed.abrupt = true, 0
 		m.reopen(nil, noPause)
 	case cut:
+		m.feed.abrupt = 0
 		m.doubt()
 		m.reopen(nil, soon)
 	case abrupt:
 		m.doubt()
-		m.reopen(errHasty, backOff)
+		if m.feed.abrupt++; m.feed.abrupt > 1 {
+			m.reopen(errHasty, backOff)
+		} else {
+			m.reopen(nil, soon)
+		}
 	case dropped:
 		m.doubt()
 		m.reopen(errDropped, backOff)

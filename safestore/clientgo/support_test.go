@@ -76,6 +76,7 @@ func (w *wire) refused() (grant func()) {
 	require.NoError(w.t, err)
 	heal := w.Break(wiretest.All, wiretest.Answer(forbidden()))
 	w.Cut()
+	time.Sleep(250 * time.Millisecond) // the most that it takes to open a watch again
 	synctest.Wait()
 	return func() {
 		heal()

@@ -109,6 +109,7 @@ func TestNothingBeginsWithoutReadiness(t *testing.T) {
 		b.history.take()
 		heal := b.Break(wiretest.Of(wiretest.ConfigMaps, wiretest.All), wiretest.Answer(forbidden()))
 		b.End() // and what is opened again is refused
+		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
 		require.ErrorIs(t, c.Readiness().NotReady(), invalidation.Forbidden)
 		b.set("b", "2")

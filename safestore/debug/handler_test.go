@@ -161,7 +161,7 @@ func TestPageTellsTheStory(t *testing.T) {
 		assert.Regexp(t, `^left: 83\.\d+%; width: 16\.\d+%$`, last.attribute("style"))
 		lines := texts(page.find("li", ""))
 		require.Len(t, lines, 4)
-		assert.Regexp(t, `^\d\d:\d\d:\d\d , (9m59s|10m00s) ago generation 2 revoked: Forbidden secrets is forbidden: <script>`, lines[0])
+		assert.Regexp(t, `^\d\d:\d\d:\d\d , (9m59s|10m00s) ago generation 2 revoked: Forbidden watch: secrets is forbidden: <script>`, lines[0])
 		assert.Regexp(t, `generation 2 ready with 1 objects at version 1001$`, lines[1])
 		assert.Regexp(t, `generation 1 revoked: Requested a whim$`, lines[2])
 		heal()

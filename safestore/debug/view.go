@@ -135,7 +135,7 @@ func (r *row) describe(s safestore.Status, now time.Time) {
 		r.Notes = append(r.Notes, note)
 	}
 	if w.Unversioned {
-		r.Notes = append(r.Notes, "The server gives no resource versions: nothing can be proven about freshness.")
+		r.Notes = append(r.Notes, "The server gives no resource versions: each proof of freshness lists and compares everything.")
 	}
 	if w.WatchListRefused != "" {
 		r.Notes = append(r.Notes, "Initial sets do not come by WatchList: "+w.WatchListRefused)

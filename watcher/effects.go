@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -63,6 +64,7 @@ func (w *Watcher) tellSink(e effects) {
 			by = w.auditing
 		}
 		w.again.Reset()
+		w.elsewhere.Reset()
 		w.ready(by.AsOf, w.sink.Prove(by))
 	}
 	if e.discard {
@@ -90,7 +92,11 @@ func (w *Watcher) endQuestions(e effects) {
 		w.sink.Remember(false)
 	}
 	if e.rest != nil {
-		w.alarms[proofAlarm] = time.Now().Add(max(w.again.NextBackOff(), time.Until(w.until)))
+		again := w.again
+		if errors.Is(e.rest, errNoRoom) {
+			again = w.elsewhere
+		}
+		w.alarms[proofAlarm] = time.Now().Add(max(again.NextBackOff(), time.Until(w.until)))
 	}
 }
 

@@ -42,7 +42,7 @@ func (w *Watcher) openPeek(ctx context.Context) {
 	if len(w.peeks) >= maxPeeks || !w.state.marks.resumable() || w.state.proof.fake {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(w.briefly(ctx))
 	p := &peek{cancel: cancel, askedAt: time.Now()}
 	w.peeks = append(w.peeks, p)
 	call := w.watch(w.watchOptions(false), peekLength)

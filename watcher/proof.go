@@ -280,8 +280,12 @@ func (m *move) proofFails(err error, asked verb) verdict {
 		return m.endsProof(verdict{kind: refused, err: err, verb: asked})
 	}
 	owed := m.proof.paying
-	v := m.endsProof(verdict{kind: unproven, err: err, silent: owed&silence != 0})
-	m.proof.owed |= owed &^ silence
+	sent := !errors.Is(err, errNoRoom) // what was not sent is no silence of the server's
+	v := m.endsProof(verdict{kind: unproven, err: err, silent: sent && owed&silence != 0})
+	m.proof.owed |= owed
+	if sent {
+		m.proof.owed &^= silence
+	}
 	m.proof.resting = true
 	return v
 }

@@ -28,10 +28,14 @@ func (w *Watcher) inquire(ctx context.Context, q question) {
 			w.told = append(w.told, observation{kind: proofFailed, verb: listVerb, err: w.asks})
 			return
 		}
-		w.side.ask(ctx, &w.calls, listVerb, w.list(w.source, metav1.ListOptions{Limit: 1}))
+		w.side.ask(w.briefly(ctx), &w.calls, listVerb, w.list(w.source, metav1.ListOptions{Limit: 1}))
 	case askPeek:
 		w.openPeek(ctx)
 	}
+}
+
+func (w *Watcher) briefly(ctx context.Context) context.Context {
+	return briefly{ctx, time.Now().Add(room(w.opts.MaxStaleness))}
 }
 
 // needsPeekAtOnce reports whether a bookmark for a peek that is opened when it is needed
@@ -57,7 +61,8 @@ func (w *Watcher) closeQuestions() {
 func (w *Watcher) replied(a answer) observation {
 	w.side.answers = nil
 	if a.err != nil {
-		return observation{kind: proofFailed, verb: listVerb, err: named(listVerb, w.side.trace.reached(), a.err)}
+		err := w.side.trace.crowded(named(listVerb, w.side.trace.reached(), a.err), w.plain)
+		return observation{kind: proofFailed, verb: listVerb, err: err}
 	}
 	sample, first, err := sampleOf(a.list)
 	if err != nil {

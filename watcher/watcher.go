@@ -69,9 +69,11 @@ type Watcher struct {
 	awaited   map[types.NamespacedName]awaited // what the set is to reflect before it is proven
 	auditNext string                           // continue token of the audit
 
-	retry    *backoff.ExponentialBackOff
-	again    *backoff.ExponentialBackOff // of proofs
-	progress bool                        // since the last reset of retry
+	retry *backoff.ExponentialBackOff
+	again *backoff.ExponentialBackOff // of proofs
+	// elsewhere paces proofs that the client has no room for.
+	elsewhere *backoff.ExponentialBackOff
+	progress  bool // since the last reset of retry
 
 	reconnect bool      // before the next request
 	asks      error     // the server's wish to be left alone
@@ -101,6 +103,8 @@ func New(source Source, sink Sink, opts Options) (*Watcher, error) {
 		awaited: map[types.NamespacedName]awaited{},
 		retry:   backingOff(opts.MinBackoff, opts.MaxBackoff),
 		again:   backingOff(proofRetry(opts.MaxStaleness)),
+
+		elsewhere: backingOff(room(opts.MaxStaleness), queueTime),
 	}
 	for i, x := range []*exchange{&w.main, &w.side, &w.auditSide} {
 		x.board = &w.status.traces[i]

@@ -170,7 +170,7 @@ func TestMethodNotAllowed(t *testing.T) {
 		w.Break(wiretest.All, wiretest.Answer(apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "configmaps"}, "watch")))
 		w.run()
 		err := w.notReady()
-		assert.ErrorIs(t, err, invalidation.ResourceGone)
+		assert.ErrorIs(t, err, invalidation.Unsupported)
 		assert.ErrorContains(t, err, "watch is not supported")
 	})
 }

@@ -56,11 +56,14 @@ func (m *move) beginAudit(pays bool) {
 // auditStep is one step of an audit.
 func (m *move) auditStep(o observation) verdict {
 	a := &m.audit
+	if o.kind == auditWanted && m.feed.held {
+		m.beginAudit(false)
+		return verdict{}
+	}
+	if a.stage == noAudit {
+		return verdict{} // what was asked has been given up
+	}
 	switch o.kind {
-	case auditWanted:
-		if m.feed.held {
-			m.beginAudit(false)
-		}
 	case auditListed:
 		switch {
 		case versions.Older(o.version, a.floor):

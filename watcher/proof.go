@@ -132,7 +132,9 @@ func (m *move) proofStep(o observation) verdict {
 		p.resting = false
 		p.owed |= o.by
 	case proofListed:
-		return m.listed(o)
+		if p.stage == asking {
+			return m.listed(o)
+		}
 	case proofMissed:
 		p.awaits = true
 		if p.stage == settling || p.stage == peeking {
@@ -150,14 +152,15 @@ func (m *move) proofStep(o observation) verdict {
 			return m.reached(o)
 		}
 	case proofEnded:
-		p.deaf = true
 		if p.stage == peeking && !p.tight {
 			return m.inconclusive(nil)
 		}
 	case peekFailed:
 		return m.peekFailed(o)
 	case proofFailed:
-		return m.proofFails(o.err, o.verb)
+		if p.stage != idle {
+			return m.proofFails(o.err, o.verb)
+		}
 	case proofLate:
 		return m.late(o)
 	}
@@ -261,7 +264,7 @@ func (m *move) inconclusive(err error) verdict {
 func (m *move) peekFailed(o observation) verdict {
 	p := &m.proof
 	switch {
-	case isRefusal(sight(o.err)):
+	case p.stage != idle && isRefusal(sight(o.err)):
 		return m.proofFails(o.err, watchVerb)
 	case p.stage != peeking, p.tight:
 		return verdict{} // it goes on without this peek

@@ -16,6 +16,8 @@ var errSome = errors.New("some trouble on the way")
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
+var configMapKind = schema.GroupKind{Kind: "ConfigMap"}
+
 // tell says what a step led to, in words: the phase, then the effects.
 func tell(s state, e effects) string {
 	words := []string{s.feed.phase.String()}

@@ -205,14 +205,18 @@ func (m *move) arrived(c Agreement) verdict {
 // reached takes the bookmark of a peek: nothing happened from the set's version up to
 // that of the bookmark, but for what the peek has brought.
 func (m *move) reached(o observation) verdict {
-	if m.proof.awaits {
+	switch {
+	case o.content == Contradicts:
+		m.askForAudit()
+		return verdict{}
+	case m.proof.awaits:
 		if m.proof.stage != missing {
 			m.ask(noQuestion, missing, missTime)
 		}
 		return verdict{}
 	}
 	m.out.moved = m.marks.reach(o.version)
-	return m.arrived(o.content)
+	return m.arrived(Agrees)
 }
 
 // late goes on when a stage has taken its time.

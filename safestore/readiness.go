@@ -32,10 +32,9 @@ type Readiness interface {
 	Status() Status
 	Stores() []Status
 
-	// follow registers f to be called, before anybody else hears of it, each time
-	// the token has moved. The caller of f holds a lock: f must not ask for
-	// anything but Token.
-	follow(f func()) (remove func())
+	// follow tells one of every move of the token, before hooks and waiting readers
+	// hear of it, beginning at once with what is so now.
+	follow(one follower) (leave func())
 	// waitStarted reports whether it is driven, giving it a moment.
 	waitStarted(ctx context.Context) bool
 	// dependsOn reports whether it is a group, or part of it is.
@@ -62,28 +61,6 @@ func isNil(r Readiness) bool {
 	return r == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// followers are those who move with a token. They are called in no particular
-// order. The zero value has none; whoever owns it guards it with the lock under
-// which the token is moved.
-type followers map[*follower]struct{}
-
-type follower struct{ moved func() }
-
-func (all *followers) add(f func()) *follower {
-	if *all == nil {
-		*all = followers{}
-	}
-	one := &follower{f}
-	(*all)[one] = struct{}{}
-	return one
-}
-
-func (all followers) tell() {
-	for f := range all {
-		f.moved()
-	}
-}
-
 // NotReady returns nil if reads are answered now, else a [*NotReadyError] that
 // says why they are not. It does not wait.
 func (s *Store[T]) NotReady() error {
@@ -93,17 +70,6 @@ func (s *Store[T]) NotReady() error {
 
 // Stores returns the store's own status: see [Readiness].
 func (s *Store[T]) Stores() []Status { return []Status{s.Status()} }
-
-func (s *Store[T]) follow(f func()) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := s.followers.add(f)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.followers, one)
-	}
-}
 
 func (s *Store[T]) dependsOn(*Group) bool { return false }
 

@@ -71,7 +71,8 @@ func NewGroup(name string, members ...Readiness) (*Group, error) {
 
 // Add adds a member, at any time. A group that is ready stays so if the member is,
 // and is revoked for [invalidation.Requested] if it is not. Add fails for nil, for
-// the group itself, for a name that a member has already, and after Close.
+// the group itself and groups that it is part of, for a name that a member has
+// already, and after Close.
 func (g *Group) Add(m Readiness) error {
 	if isNil(m) {
 		return fmt.Errorf("safestore: group %s: the member is nil", g.name)
@@ -99,8 +100,14 @@ func (g *Group) add(m *member) error {
 	if g.isClosed() {
 		return fmt.Errorf("safestore: group %s is closed", g.name)
 	}
-	if slices.ContainsFunc(g.members, func(other *member) bool { return other.Name() == m.Name() }) {
-		return fmt.Errorf("safestore: group %s has a member %q already", g.name, m.Name())
+	for _, other := range g.members {
+		switch {
+		case other.Readiness == m.Readiness:
+			return fmt.Errorf("safestore: group %s has the member %q already", g.name, m.Name())
+		case other.Name() == m.Name():
+			return fmt.Errorf("safestore: group %s has another member %q: give one a name of its own, "+
+				"by Options.Name or NewGroup", g.name, m.Name())
+		}
 	}
 	g.members = append(slices.Clip(g.members), m)
 	if m.ready == nil {
@@ -202,12 +209,6 @@ func (g *Group) waitStarted(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-func (g *Group) each(f func(snapshotter)) {
-	for _, m := range g.current() {
-		m.each(f)
-	}
 }
 
 func (g *Group) dependsOn(other *Group) bool {

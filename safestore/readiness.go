@@ -39,20 +39,14 @@ type Readiness interface {
 	waitStarted(ctx context.Context) bool
 	// dependsOn reports whether it is a group, or part of it is.
 	dependsOn(*Group) bool
-	// each calls f with each store that it depends on.
-	each(f func(snapshotter))
-}
-
-// snapshotter is a Store of any type.
-type snapshotter interface {
-	Readiness
-	// take returns the current snapshot, which is a *Snapshot of the store's type.
-	take() (snapshot any, version string, err error)
+	// takeInto adds the snapshots of all stores that are ready, and returns the errors
+	// of those that are not.
+	takeInto(joint *JointSnapshot) (failed []error)
 }
 
 var (
-	_ snapshotter = (*Store[Object])(nil)
-	_ Readiness   = (*Group)(nil)
+	_ Readiness = (*Store[Object])(nil)
+	_ Readiness = (*Group)(nil)
 )
 
 // isNil reports whether r is nil or a nil pointer in an interface.
@@ -72,13 +66,3 @@ func (s *Store[T]) NotReady() error {
 func (s *Store[T]) Stores() []Status { return []Status{s.Status()} }
 
 func (s *Store[T]) dependsOn(*Group) bool { return false }
-
-func (s *Store[T]) each(f func(snapshotter)) { f(s) }
-
-func (s *Store[T]) take() (any, string, error) {
-	snapshot, err := s.Snapshot()
-	if err != nil {
-		return nil, "", err
-	}
-	return snapshot, snapshot.version, nil
-}

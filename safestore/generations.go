@@ -41,7 +41,14 @@ type generations struct {
 	followers   followers   // under mu
 	transitions transitions // under mu
 
-	progress broadcast // tells of every move, and of what else its owner's readers wait for
+	closed   chan struct{} // closed by close
+	progress broadcast     // tells of every move, and of what else its owner's readers wait for
+}
+
+// begin makes the first token, which waits to be granted.
+func (g *generations) begin(name string) {
+	g.name, g.closed = name, make(chan struct{})
+	g.tokens = token.NewSource(context.Background()) // ended by close, with the reason
 }
 
 // Token returns the current token: ready if reads are answered, else the one that
@@ -142,6 +149,7 @@ func (g *generations) close(r *invalidation.Revocation) {
 	g.explain(t, r)
 	g.followers.move(move{ended: r})
 	g.tokens.Close(r)
+	close(g.closed)
 	g.noteEnd(t, r)
 	g.settle()
 }
@@ -184,6 +192,21 @@ func (g *generations) noteEnd(t *token.Token, r *invalidation.Revocation) {
 func (g *generations) settle() {
 	g.progress.send()
 	g.followers.settle()
+}
+
+// hookGrace is how long Run waits at its end for hooks to have heard of it.
+const hookGrace = time.Second
+
+// waitForHooks returns when the hooks have heard of the end of the last token, or
+// have taken too long; blocking hooks have until their limits.
+func (g *generations) waitForHooks(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	hooks, cancel := context.WithTimeout(ctx, hookGrace)
+	defer cancel()
+	_ = g.hooks.Wait(hooks) // a hook that is slower goes on by itself
+	barrier, cancel := context.WithTimeout(ctx, g.barrier.Remaining())
+	defer cancel()
+	_ = g.barrier.Wait(barrier)
 }
 
 func (g *generations) follow(one follower) (leave func()) {

@@ -21,7 +21,7 @@ import (
 // its methods may be called from any goroutine.
 //
 // Members keep their readiness to themselves: one that is not ready does not keep
-// the others from being read, added, removed or closed (C11, C58). A group
+// the others from being read, added, removed or closed. A group
 // without members is not ready.
 type Group struct {
 	generations
@@ -50,8 +50,7 @@ func NewGroup(name string, members ...Readiness) (*Group, error) {
 		return nil, errors.New("safestore: NewGroup without a name")
 	}
 	g := &Group{}
-	g.name = name
-	g.tokens = token.NewSource(context.Background()) // ended by Close, with the reason
+	g.begin(name)
 	now := time.Now()
 	g.since.Store(&now)
 	g.hooks.Panicked = func(value any) {
@@ -150,16 +149,19 @@ func (g *Group) remove(name string) *member {
 
 // Close ends the group: its token is revoked with [invalidation.Closed], and its
 // members go on without it. Further calls do nothing.
-func (g *Group) Close() {
+func (g *Group) Close() { g.closeFor(nil) }
+
+// closeFor is Close with a cause.
+func (g *Group) closeFor(cause error) {
 	membership.Lock()
 	defer membership.Unlock()
-	for _, m := range g.end() {
+	for _, m := range g.end(cause) {
 		m.leave()
 	}
 }
 
 // end closes the group, and returns those who were its members.
-func (g *Group) end() (members []*member) {
+func (g *Group) end(cause error) (members []*member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isClosed() {
@@ -167,7 +169,7 @@ func (g *Group) end() (members []*member) {
 	}
 	g.again.Stop()
 	members, g.members = g.members, nil
-	g.close(g.revocation(g.tokens.Current(), invalidation.Closed, nil))
+	g.close(g.revocation(g.tokens.Current(), invalidation.Closed, cause))
 	return members
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // JointSnapshot is a snapshot of each store of a group, taken while all of them
-// were ready, for decisions that read several stores (C53). Get that of one store
+// were ready, for decisions that read several stores. Get that of one store
 // with [Store.In]:
 //
 //	joint, err := group.Snapshot()
@@ -74,7 +74,7 @@ func (g *Group) WaitSnapshot(ctx context.Context) (*JointSnapshot, error) {
 }
 
 // ReadySnapshot returns the snapshots of those stores that are ready, for programs
-// that would rather work with some than with none (C58), and a [*GroupError] that
+// that would rather work with some than with none, and a [*GroupError] that
 // says which are not; nil if all are. The token is the group's current one,
 // whatever its state: rely on those of the single snapshots.
 func (g *Group) ReadySnapshot() (*JointSnapshot, error) {

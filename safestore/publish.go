@@ -221,7 +221,6 @@ func (s *Store[T]) close(cause error) {
 	}
 	r := s.revocation(s.tokens.Current(), invalidation.Closed, cause)
 	s.generations.close(r)
-	close(s.closed)
 	s.logEnd(r)
 }
 

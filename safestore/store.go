@@ -54,7 +54,6 @@ type Store[T Object] struct {
 	subscriptions subscriptions[T]
 
 	started chan struct{} // closed by Run
-	closed  chan struct{} // closed by close
 	running atomic.Bool
 	log     atomic.Pointer[klog.Logger]
 }
@@ -76,10 +75,8 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 		limits:  limits{opts.MaxObjects, opts.MaxBytes},
 		lenient: opts.Lenient,
 		started: make(chan struct{}),
-		closed:  make(chan struct{}),
 	}
-	s.name = cmp.Or(opts.Name, typeName[T]())
-	s.tokens = token.NewSource(context.Background()) // ended by close, with the reason
+	s.begin(cmp.Or(opts.Name, typeName[T]()))
 	for _, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("safestore: %w", err)
@@ -102,9 +99,6 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	}
 	return s, nil
 }
-
-// hookGrace is how long Run waits at its end for hooks to have heard of it.
-const hookGrace = time.Second
 
 // Run lists, watches and serves until ctx ends. Then the current token is
 // revoked with [invalidation.Closed] and ctx's cause, readers that wait return,
@@ -142,12 +136,7 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	}()
 	err := s.watcher.Run(klog.NewContext(ctx, log))
 	s.close(err)
-	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)
-	defer cancel()
-	_ = s.hooks.Wait(hooks) // a hook that is slower goes on by itself
-	barrier, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.barrier.Remaining())
-	defer cancel()
-	_ = s.barrier.Wait(barrier)
+	s.waitForHooks(ctx)
 	return nil
 }
 

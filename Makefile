@@ -51,6 +51,10 @@ faults: assets ## Run the fault matrix beside client-go and controller-runtime; 
 	$(SAY) "fault matrix"
 	go -C test run ./cmd/faults $(or $(ARGS),-markdown=FAULTS.md)
 
+.PHONY: mutants
+mutants: ## Break the machine on purpose, a line at a time, and print which test notices (20 minutes).
+	go -C test run ./cmd/mutants
+
 .PHONY: assets
 assets: ## Build the pinned kube-apiserver and etcd, once, and print where they are.
 	$(SAY) "control plane"

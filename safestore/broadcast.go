@@ -1,12 +1,16 @@
 package safestore
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // broadcast tells any number of waiters that something has changed, and costs
 // next to nothing while nobody waits. The zero value is ready to use.
 type broadcast struct {
-	mu sync.Mutex
-	c  chan struct{} // closed by the next send; nil while nobody waits
+	mu   sync.Mutex
+	c    chan struct{} // closed by the next send; nil while nobody waits
+	also []*broadcast  // told as well
 }
 
 // wait returns a channel that is closed by the next send. Get it before looking
@@ -27,4 +31,21 @@ func (b *broadcast) send() {
 		close(b.c)
 		b.c = nil
 	}
+	for _, other := range b.also {
+		other.send()
+	}
+}
+
+// forward has each send told to the waiters of another one as well, until it is
+// forgotten. No two may forward to each other.
+func (b *broadcast) forward(to *broadcast) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.also = append(b.also, to)
+}
+
+func (b *broadcast) forget(to *broadcast) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.also = slices.DeleteFunc(b.also, func(other *broadcast) bool { return other == to })
 }

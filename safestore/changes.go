@@ -36,7 +36,7 @@ type stream[T Object] struct {
 // run delivers until ctx ends, the store is closed or deliver fails.
 func (s *stream[T]) run(ctx context.Context) error {
 	for s.until = time.Now(); ; {
-		changed := s.store.progress.wait()
+		changed := s.store.changed()
 		if ctx.Err() != nil {
 			return endOf(ctx)
 		}
@@ -55,9 +55,9 @@ func (s *stream[T]) run(ctx context.Context) error {
 		case <-changed:
 		case <-ended:
 		case <-ctx.Done():
-		case <-s.store.closed:
+		case <-s.store.end():
 			if s.token == nil {
-				return s.store.notReady(nil) // the last revocation says why
+				return s.store.unready(nil) // the last revocation says why
 			}
 		}
 		s.until = time.Now()

@@ -35,7 +35,7 @@ type listener struct {
 }
 
 // listen subscribes until the end of the test, or until cancel is called.
-func listen(t testing.TB, s *store, before func(Change[*Map]), opts ...ListOption) *listener {
+func listen(t testing.TB, s Collection[*Map], before func(Change[*Map]), opts ...ListOption) *listener {
 	l := &listener{t: t, sub: s.Subscribe("listener", opts...), before: before, done: make(chan error, 1)}
 	l.has = map[types.NamespacedName]*Map{}
 	var ctx context.Context

@@ -161,7 +161,7 @@ func TestChangesBetweenTwoTokens(t *testing.T) {
 			next.token = fresh
 			r.store.store(&next)
 			l.said()
-		})
+		}, func(*token.Token) { l.said() })
 		assert.True(t, ok)
 		l.said("Revoked 1 Relist", "Init 2", "InitDone 2")
 	})

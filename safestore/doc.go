@@ -16,7 +16,9 @@
 //
 // # What there is
 //
-//   - [Store] holds one collection; [Namespaces] several namespaces of one, as one.
+//   - [Store] holds one collection; [Namespaces] several namespaces of one, as one
+//     store, and [StoreSet] those of several clusters. [Collection] is what Store and
+//     Namespaces have in common.
 //   - [Snapshot] is a view that does not change; [JointSnapshot] one of several
 //     stores.
 //   - [Group] is readiness over several stores, and [Readiness] what it has in common

@@ -191,7 +191,7 @@ func ExampleNamespaces() {
 	// Output:
 	// mail/sender <nil>
 	// shop/cart <nil>
-	// safestore: v1.Pod: namespace "kube-system" is not one of its namespaces
+	// safestore: v1.Pod: namespace "kube-system" is out of the store's scope: it is none of its namespaces
 }
 
 // A label index makes a list by label cost what it returns.

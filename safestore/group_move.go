@@ -3,101 +3,71 @@ package safestore
 import (
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/token"
 )
 
-// update makes the group's token follow those of the members. It is called with
-// the lock of a member that has just moved, so that by the time that the move is
-// done the group has moved as well.
+// This file makes the group's token follow those of its members: see [generations]
+// for when members tell of their moves. What a member has told is remembered, and
+// its token is not asked: that of a member that is about to end is still ready.
+
+// moveWith moves the group with a member, which holds its own lock.
+func (g *Group) moveWith(m *member, to move) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m.ready = to.ready
+	switch {
+	case !slices.Contains(g.members, m): // it is being added, or has left
+	case to.ended != nil:
+		g.updateLocked(to.ended.Reason, fmt.Errorf("%s: %w", m.Name(), to.ended))
+	default:
+		g.updateLocked("", nil)
+	}
+}
+
+// settleWith wakes those who wait for a member's move. Its readers' errors tell of
+// it now.
+func (g *Group) settleWith() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+}
+
+// update makes the group ready if nothing keeps it from that any more.
 func (g *Group) update() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closedLocked() {
+	g.updateLocked("", nil)
+}
+
+// updateLocked moves the group's token to where those of the members are. cause is
+// what a token that is ready cannot outlive, and reason its kind; nil if nothing has
+// happened that ends one.
+func (g *Group) updateLocked(reason invalidation.Reason, cause error) {
+	if g.isClosed() {
 		return
 	}
-	defer g.progress.send()
-	now, ready := map[Readiness]*token.Token{}, len(g.members) > 0
-	var reason invalidation.Reason
-	var cause error
-	for _, m := range g.members {
-		t, granted := m.Token(), g.under[m.Readiness]
-		now[m.Readiness] = t
-		ready = ready && t.State() == token.Ready
-		switch {
-		case cause != nil || t == granted && t.State() == token.Ready:
-		case granted != nil:
-			reason, cause = whyEnded(granted), fmt.Errorf("%s: %w", m.Name(), granted.Cause())
-		case t.State() != token.Ready:
-			reason, cause = invalidation.Requested, fmt.Errorf("%s was added and is not ready", m.Name())
-		}
-	}
-	if len(g.members) == 0 {
-		reason, cause = invalidation.Requested, errNoMembers
-	}
-	switch current := g.tokens.Current(); {
-	case current.State() == token.Pending && ready:
-		if wait := g.barrier.Remaining(); wait > 0 {
-			g.again.Reset(wait)
+	notReady := func(m *member) bool { return m.ready == nil }
+	ready := len(g.members) > 0 && !slices.ContainsFunc(g.members, notReady)
+	current := g.tokens.Current()
+	if current.State() == token.Ready && cause != nil {
+		r := g.revocation(current, reason, cause)
+		nothing := func(*token.Token) {} // a group's token stands for no data of its own
+		if ready && g.succeed(current, r, Transition{}, nothing) {
 			return
 		}
-		g.under = now
-		g.tokens.Ready(current)
-		g.noteReadyLocked(current)
-		g.hooks.Ready(current)
-		g.followers.tell()
-	case current.State() == token.Ready && cause == nil:
-		g.under = now // with what was added
-	case current.State() == token.Ready:
-		r := g.endLocked(current, reason, cause)
-		if ready && g.barrier.Empty() { // the member has gone from one token to the next without a gap
-			g.under = now
-			fresh, _ := g.tokens.Succeed(current, r, func(*token.Token) {})
-			g.tellLocked(current, r)
-			g.noteReadyLocked(fresh)
-			g.hooks.Ready(fresh)
-			return
-		}
-		g.under = map[Readiness]*token.Token{}
-		g.tokens.Revoke(current, r)
-		g.tellLocked(current, r)
-		if ready {
-			g.again.Reset(g.barrier.Remaining())
-		}
+		current = g.revoke(current, r, nil)
 	}
+	if current.State() == token.Ready || !ready {
+		return
+	}
+	if wait := g.barrier.Remaining(); wait > 0 {
+		g.again.Reset(wait)
+		return
+	}
+	g.grant(current, Transition{})
 }
 
 var errNoMembers = errors.New("there are no members")
-
-// whyEnded returns the reason for which a member's token ended.
-func whyEnded(t *token.Token) invalidation.Reason {
-	var r *invalidation.Revocation
-	if errors.As(t.Cause(), &r) {
-		return r.Reason
-	}
-	return invalidation.Requested
-}
-
-// endLocked makes the revocation of a token that is about to end.
-func (g *Group) endLocked(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
-	r := &invalidation.Revocation{Generation: t.Generation(), Reason: reason, Cause: cause, Since: time.Now()}
-	g.last.Store(r)
-	return r
-}
-
-func (g *Group) noteReadyLocked(t *token.Token) {
-	g.moves.add(Transition{At: time.Now(), Generation: t.Generation(), State: token.Ready})
-}
-
-func (g *Group) tellLocked(t *token.Token, r *invalidation.Revocation) {
-	g.moves.add(revoked(r, t.WasReady()))
-	if t.WasReady() {
-		g.since = r.Since
-		g.barrier.Revoked(r)
-		g.hooks.Revoked(r)
-	}
-	g.followers.tell()
-	g.progress.send()
-}

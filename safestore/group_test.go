@@ -216,7 +216,9 @@ func TestGroupMisuse(t *testing.T) {
 	_, err = NewGroup("g", (*store)(nil))
 	assert.EqualError(t, err, "safestore: group g: the member is nil")
 	_, err = NewGroup("g", a.store, a.store)
-	assert.EqualError(t, err, `safestore: group g has a member "a" already`)
+	assert.EqualError(t, err, `safestore: group g has the member "a" already`)
+	_, err = NewGroup("g", a.store, namedRig(t, "a").store)
+	assert.EqualError(t, err, `safestore: group g has another member "a": give one a name of its own, by Options.Name or NewGroup`)
 	assert.Empty(t, a.followers, "nothing of it is left")
 
 	g, outer := groupOf(t, a), groupOf(t)
@@ -332,4 +334,71 @@ func TestC53JointSnapshot(t *testing.T) {
 	}
 	close(stop)
 	running.Wait()
+}
+
+// A group that a blocking hook holds back says so, and after which revocation.
+func TestGroupThatIsHeldBackSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := namedRig(t, "a")
+		g := groupOf(t, a)
+		a.publishSet(t, "1")
+		defer g.OnRevokeSync(time.Minute, func(ctx context.Context, _ *invalidation.Revocation) { <-ctx.Done() })()
+		a.revokeFor(invalidation.StreamStuck, errors.New("silent"))
+		a.publishSet(t, "2")
+		synctest.Wait()
+		for _, err := range []error{g.NotReady(), func() error { _, err := g.WaitReady(over()); return err }()} {
+			var r *invalidation.Revocation
+			require.ErrorAs(t, err, &r)
+			assert.EqualValues(t, 1, r.Generation)
+			assert.ErrorContains(t, err, "store is not ready: group all, generation 2: "+
+				"all members are ready; a blocking hook has not done with: generation 1 revoked at")
+			assert.ErrorContains(t, err, "Stuck: a: generation 1")
+			assert.ErrorIs(t, err, invalidation.Stuck)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.NoError(t, g.NotReady())
+	})
+}
+
+// Of two groups that are made each other's members at the same time one is refused.
+func TestGroupsAreNotEachOthersMembers(t *testing.T) {
+	for range 500 {
+		a, b := groupOf(t), groupOf(t)
+		var adding sync.WaitGroup
+		var errs [2]error
+		adding.Go(func() { errs[0] = a.Add(b) })
+		adding.Go(func() { errs[1] = b.Add(a) })
+		adding.Wait()
+		require.False(t, errs[0] == nil && errs[1] == nil)
+	}
+}
+
+// Stores of one name in two groups are both in the snapshot of a group of these, and
+// one that is in both is there once.
+func TestSnapshotOfStoresOfOneName(t *testing.T) {
+	a, b, c := namedRig(t, "maps"), namedRig(t, "maps"), namedRig(t, "shared")
+	one, err := NewGroup("one", a.store, c.store)
+	require.NoError(t, err)
+	defer one.Close()
+	two, err := NewGroup("two", b.store, c.store)
+	require.NoError(t, err)
+	defer two.Close()
+	g, err := NewGroup("both", one, two)
+	require.NoError(t, err)
+	defer g.Close()
+	for version, r := range map[string]*rig{"1": a, "2": b, "3": c} {
+		r.publishSet(t, version)
+	}
+	joint, err := g.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"maps": "1", "maps#2": "2", "shared": "3"}, joint.ResourceVersions())
+
+	a.revokeFor(invalidation.StreamStuck, nil)
+	c.revokeFor(invalidation.StreamStuck, nil)
+	joint, err = g.ReadySnapshot()
+	var e *GroupError
+	require.ErrorAs(t, err, &e)
+	assert.Len(t, e.Members, 2, "each once")
+	assert.Equal(t, map[string]string{"maps#2": "2"}, joint.ResourceVersions())
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // JointSnapshot is a snapshot of each store of a group, taken while all of them
-// were ready, for decisions that read several stores (C53). Get that of one store
+// were ready, for decisions that read several stores. Get that of one store
 // with [Store.In]:
 //
 //	joint, err := group.Snapshot()
@@ -19,9 +19,10 @@ import (
 // Each is at a version of its own: API servers do not order the versions of
 // different resources. Like what it is made of, it never changes.
 type JointSnapshot struct {
-	token     *token.Token
-	snapshots map[snapshotter]any
-	versions  map[string]string
+	token    *token.Token
+	parts    map[Readiness]any // the snapshot of each store; nil of those that were not ready
+	versions map[string]string // by the stores' names
+	names    names
 }
 
 // Token returns the group's token under which the snapshot was taken: it ends when
@@ -29,13 +30,14 @@ type JointSnapshot struct {
 func (j *JointSnapshot) Token() *token.Token { return j.token }
 
 // ResourceVersions returns the version that the snapshot of each store reflects,
-// by the stores' names.
+// by the stores' names. Of stores of one name, in groups of the group, those after
+// the first are told apart by a number ("pods#2"), in the order of the members.
 func (j *JointSnapshot) ResourceVersions() map[string]string { return maps.Clone(j.versions) }
 
 // In returns the store's part of a snapshot of a group. It fails if the store is
 // not part of it.
 func (s *Store[T]) In(joint *JointSnapshot) (*Snapshot[T], error) {
-	snapshot, ok := joint.snapshots[s].(*Snapshot[T])
+	snapshot, ok := joint.parts[s].(*Snapshot[T])
 	if !ok {
 		return nil, fmt.Errorf("safestore: %s is not in the snapshot of the group", s.name)
 	}
@@ -72,7 +74,7 @@ func (g *Group) WaitSnapshot(ctx context.Context) (*JointSnapshot, error) {
 }
 
 // ReadySnapshot returns the snapshots of those stores that are ready, for programs
-// that would rather work with some than with none (C58), and a [*GroupError] that
+// that would rather work with some than with none, and a [*GroupError] that
 // says which are not; nil if all are. The token is the group's current one,
 // whatever its state: rely on those of the single snapshots.
 func (g *Group) ReadySnapshot() (*JointSnapshot, error) {
@@ -86,14 +88,27 @@ func (g *Group) ReadySnapshot() (*JointSnapshot, error) {
 // take takes the snapshots of all stores that are ready, and returns the errors of
 // those that are not.
 func (g *Group) take(t *token.Token) (joint *JointSnapshot, failed []error) {
-	joint = &JointSnapshot{token: t, snapshots: map[snapshotter]any{}, versions: map[string]string{}}
-	g.each(func(s snapshotter) {
-		snapshot, version, err := s.take()
-		if err != nil {
-			failed = append(failed, err)
-			return
-		}
-		joint.snapshots[s], joint.versions[s.Name()] = snapshot, version
-	})
-	return joint, failed
+	joint = &JointSnapshot{token: t, parts: map[Readiness]any{}, versions: map[string]string{}, names: names{}}
+	return joint, g.takeInto(joint)
+}
+
+func (g *Group) takeInto(joint *JointSnapshot) (failed []error) {
+	for _, m := range g.current() {
+		failed = append(failed, m.takeInto(joint)...)
+	}
+	return failed
+}
+
+func (s *Store[T]) takeInto(joint *JointSnapshot) (failed []error) {
+	if _, taken := joint.parts[s]; taken { // it is in several groups
+		return nil
+	}
+	joint.parts[s] = nil
+	name := joint.names.unique(s.name)
+	snapshot, err := s.Snapshot()
+	if err != nil {
+		return []error{err}
+	}
+	joint.parts[s], joint.versions[name] = snapshot, snapshot.version
+	return nil
 }

@@ -1,109 +1,90 @@
 package safestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
-// Namespaces are several namespaces as one logical store, for programs that may
-// read these and no others: a store each, in a [Group] whose readiness is theirs
-// together. One namespace that is not ready, for example because the right to it
-// was withdrawn, does not keep the others from being read. To follow what happens
-// to the objects subscribe to each [Namespaces.Store].
+// Namespaces is several namespaces as one logical store, for programs that may read
+// these and no others: a store each, with readiness together, that is read, waited
+// for and followed as a [Store] is. Namespaces come and go with Add and Remove. Make
+// one with [NewNamespaces]; all its methods may be called from any goroutine.
+//
+// What is read of one namespace waits only for that one; what is read of all of them
+// needs all to be ready. So one that is not, for example because the right to it was
+// withdrawn, does not keep the others from being read. Who follows the changes of all
+// hears nothing meanwhile: whoever would rather follow some subscribes to the Store
+// of each.
+//
+// When a namespace is removed its objects are no longer covered: subscribers are told
+// that they are Deleted, and reading them is an error. When it is added again, they
+// are Added.
 type Namespaces[T Object] struct {
-	Readiness // the group's
-	group     *Group
-	stores    map[string]*Store[T]
-	order     []string // the names of the namespaces, sorted
+	*StoreSet[T]
+	joined        joined[T]
+	subscriptions subscriptions[T]
 }
 
 // NewNamespaces returns a store of the objects that source lists and watches in
 // each of the namespaces, not yet running. The options are those of each store;
-// each is called by Options.Name, or the type, with its namespace.
+// each is called by Options.Name, or the type, with its namespace. There may be no
+// namespaces to begin with: see [NewStoreSet].
 //
-// It fails as [New] does, without namespaces, and for an empty namespace, which
-// would be all of them.
-func NewNamespaces[T Object](source func(namespace string) watcher.Source, namespaces []string, opts Options, typed ...Option[T]) (*Namespaces[T], error) {
-	switch {
-	case source == nil:
+// It fails as [New] does, for a namespace that is named twice, and for an empty one,
+// which would be all of them.
+func NewNamespaces[T Object](
+	source func(namespace string) watcher.Source, namespaces []string, opts Options, typed ...Option[T],
+) (*Namespaces[T], error) {
+	if source == nil {
 		return nil, errors.New("safestore: NewNamespaces without a source")
-	case len(namespaces) == 0:
-		return nil, errors.New("safestore: NewNamespaces without namespaces")
 	}
 	name := opts.Name
 	if name == "" {
 		name = typeName[T]()
 	}
-	all := &Namespaces[T]{stores: map[string]*Store[T]{}}
-	var members []Readiness
-	for _, namespace := range slices.Sorted(slices.Values(namespaces)) {
-		if namespace == "" {
-			return nil, errors.New("safestore: NewNamespaces with an empty namespace")
-		}
+	set, err := NewStoreSet(name, func(namespace string) (*Store[T], error) {
 		one := opts
 		one.Name = name + " in " + namespace
-		s, err := New(source(namespace), one, typed...)
-		if err != nil {
-			return nil, err
-		}
-		all.stores[namespace] = s
-		all.order = append(all.order, namespace)
-		members = append(members, s)
+		return New(source(namespace), one, typed...)
+	}, namespaces...)
+	if err != nil {
+		return nil, err
 	}
-	group, err := NewGroup(name, members...)
-	all.Readiness, all.group = group, group
-	return all, err
-}
-
-// Run runs the stores of all namespaces until ctx ends. It returns what
-// [Store.Run] does.
-func (n *Namespaces[T]) Run(ctx context.Context) error {
-	defer n.group.Close()
-	errs := make([]error, len(n.order))
-	var running sync.WaitGroup
-	for i, namespace := range n.order {
-		running.Go(func() { errs[i] = n.stores[namespace].Run(ctx) })
-	}
-	running.Wait()
-	return errors.Join(errs...)
-}
-
-var errNoNamespace = errors.New("safestore: the key has no namespace")
-
-// Store returns the store of one namespace, and whether there is one.
-func (n *Namespaces[T]) Store(namespace string) (*Store[T], bool) {
-	s, ok := n.stores[namespace]
-	return s, ok
+	return &Namespaces[T]{StoreSet: set}, nil
 }
 
 // Get returns the object of that key as [Store.Get] does, waiting only for its own
 // namespace. That the namespace is none of these is an error, not a NotFound.
 func (n *Namespaces[T]) Get(ctx context.Context, key types.NamespacedName) (T, error) {
-	if s, ok := n.stores[key.Namespace]; ok {
-		return s.Get(ctx, key)
+	s, err := n.storeOf(key)
+	if err != nil {
+		var none T
+		return none, err
 	}
-	var none T
-	return none, cmp.Or(n.has(key.Namespace), errNoNamespace)
+	return s.Get(ctx, key)
+}
+
+// GetDeepCopy is Get with a copy that is the caller's to change.
+func (n *Namespaces[T]) GetDeepCopy(ctx context.Context, key types.NamespacedName) (T, error) {
+	return deepCopy(n.Get(ctx, key))
 }
 
 // List returns the objects that match all options, as [Store.List] does. With
 // [InNamespace] it waits only for that namespace; otherwise all of them must be
 // ready.
 func (n *Namespaces[T]) List(ctx context.Context, opts ...ListOption) ([]T, error) {
-	namespace := queryOf(opts).namespace
-	if s, ok := n.stores[namespace]; ok {
+	if namespace := queryOf(opts).namespace; namespace != "" {
+		s, err := n.storeOf(types.NamespacedName{Namespace: namespace})
+		if err != nil {
+			return nil, err
+		}
 		return s.List(ctx, opts...)
-	}
-	if err := n.has(namespace); err != nil {
-		return nil, err
 	}
 	snapshot, err := n.WaitSnapshot(ctx)
 	if err != nil {
@@ -112,52 +93,72 @@ func (n *Namespaces[T]) List(ctx context.Context, opts ...ListOption) ([]T, erro
 	return snapshot.List(opts...)
 }
 
-// Snapshot returns the current view of all namespaces, without waiting. Its token
-// is the group's, and ends when that of any namespace does. Its resource version is
-// empty, since each namespace is at one of its own; its age is that of the oldest.
-func (n *Namespaces[T]) Snapshot() (*Snapshot[T], error) {
-	joint, err := n.group.Snapshot()
+// Subscribe returns a subscription to the changes in all namespaces, as
+// [Store.Subscribe] does. Its generations are those of all namespaces together. A
+// loop over it ends at once, with an error, if it is for a namespace that is none of
+// these.
+func (n *Namespaces[T]) Subscribe(name string, opts ...ListOption) *Subscription[T] {
+	return subscribe[T](n, name, opts)
+}
+
+// WaitFor waits until reads reflect the given object, as [Store.WaitFor] does.
+func (n *Namespaces[T]) WaitFor(ctx context.Context, obj metav1.Object) error {
+	s, err := n.storeOf(Key(obj))
 	if err != nil {
+		return err
+	}
+	return s.WaitFor(ctx, obj)
+}
+
+// WaitForVersion waits until reads of all namespaces reflect a resource version of
+// the collection, as [Store.WaitForVersion] does.
+func (n *Namespaces[T]) WaitForVersion(ctx context.Context, version string) error {
+	return n.each(func(s *Store[T]) error { return s.WaitForVersion(ctx, version) })
+}
+
+// WaitForDeletion waits until reads no longer return the given object, as
+// [Store.WaitForDeletion] does.
+func (n *Namespaces[T]) WaitForDeletion(ctx context.Context, obj metav1.Object) error {
+	s, err := n.storeOf(Key(obj))
+	if err != nil {
+		return err
+	}
+	return s.WaitForDeletion(ctx, obj)
+}
+
+// storeOf returns the store that a key belongs to.
+func (n *Namespaces[T]) storeOf(key types.NamespacedName) (*Store[T], error) {
+	members := n.members.Load()
+	if err := members.scope.covers(key); err != nil {
 		return nil, err
 	}
-	return n.In(joint)
+	return members.stores[key.Namespace], nil
 }
 
-// WaitSnapshot returns what [Namespaces.Snapshot] does, waiting until all
-// namespaces are ready.
-func (n *Namespaces[T]) WaitSnapshot(ctx context.Context) (*Snapshot[T], error) {
-	joint, err := n.group.WaitSnapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return n.In(joint)
+// Status returns the status of all namespaces together: that of a group, and the
+// subscriptions to all of them.
+func (n *Namespaces[T]) Status() Status {
+	status := n.group.Status()
+	status.Subscriptions = n.subscriptions.status()
+	return status
 }
 
-// In returns the part of all namespaces in a snapshot of a group, as [Store.In]
-// does.
-func (n *Namespaces[T]) In(joint *JointSnapshot) (*Snapshot[T], error) {
-	all := &Snapshot[T]{token: joint.token, complete: true, only: n}
-	var parts []indexedSet[T]
-	for _, namespace := range n.order {
-		one, err := n.stores[namespace].In(joint)
-		if err != nil {
-			return nil, err
+// Stale returns the last snapshots of all namespaces as one, current or not, and how
+// old the oldest may be, as [Store.Stale] does. It returns nil if that of any
+// namespace does.
+func (n *Namespaces[T]) Stale() (*Snapshot[T], time.Duration) {
+	members := n.members.Load()
+	var parts []*Snapshot[T]
+	for _, name := range members.names {
+		part, _ := members.stores[name].Stale()
+		if part == nil {
+			return nil, 0
 		}
-		parts = append(parts, one.set)
-		all.indexes, all.resource = one.indexes, one.resource
-		if all.proof.AsOf.IsZero() || one.proof.AsOf.Before(all.proof.AsOf) {
-			all.proof = one.proof
-		}
+		parts = append(parts, part)
 	}
-	all.set = joined(parts)
-	return all, nil
-}
-
-// has returns an error for a namespace that is none of these: what is there is not
-// known. Empty is all of them. A nil Namespaces has all there are.
-func (n *Namespaces[T]) has(namespace string) error {
-	if n == nil || namespace == "" || n.stores[namespace] != nil {
-		return nil
+	if len(parts) == 0 {
+		return nil, 0
 	}
-	return fmt.Errorf("safestore: %s: namespace %q is not one of its namespaces", n.Name(), namespace)
+	all := joinParts(n.Token(), members, members.scope, parts)
+	return all, all.Age()
 }

@@ -79,10 +79,59 @@ func TestNamespaces(t *testing.T) {
 		func() error { _, err := all.List(t.Context(), safestore.InNamespace("z")); return err },
 		func() error { _, err := snapshot.Count(safestore.InNamespace("z")); return err },
 	} {
-		assert.EqualError(t, read(), `safestore: maps: namespace "z" is not one of its namespaces`)
+		err := read()
+		assert.EqualError(t, err, `safestore: maps: namespace "z" is out of the store's scope: it is none of its namespaces`)
+		assert.ErrorIs(t, err, safestore.ErrOutOfScope)
 	}
-	_, err = all.Get(t.Context(), types.NamespacedName{Name: "a"})
-	assert.EqualError(t, err, "safestore: the key has no namespace")
+	// Neither is what has no namespace.
+	nowhere := types.NamespacedName{Name: "a"}
+	for _, read := range []func() error{
+		func() error { _, err := all.Get(t.Context(), nowhere); return err },
+		func() error { _, err := all.GetDeepCopy(t.Context(), nowhere); return err },
+		func() error { _, err := snapshot.Get(nowhere); return err },
+		func() error { return all.WaitFor(t.Context(), &metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}) },
+		func() error { return all.WaitForDeletion(t.Context(), &metav1.ObjectMeta{Name: "a"}) },
+	} {
+		assert.EqualError(t, read(),
+			`safestore: maps: key "a" without namespace is out of the store's scope: it is in none of its namespaces`)
+	}
+}
+
+// A program measures the stores of all namespaces, and their readiness together.
+func TestSamplesOfNamespaces(t *testing.T) {
+	client := fake.NewClientset(mapIn("x", "a"), mapIn("x", "b"), mapIn("y", "a"))
+	all := runNamespaces(t, client, "y", "x")
+	_, err := all.WaitSnapshot(t.Context())
+	require.NoError(t, err)
+	outer, err := safestore.NewGroup("outer", all)
+	require.NoError(t, err)
+	defer outer.Close()
+	for groups, of := range map[int]safestore.Readiness{1: all, 2: outer} {
+		objects, ready := map[string]float64{}, 0
+		for s := range safestore.Samples(of) {
+			switch s.Metric {
+			case "safestore_objects":
+				objects[s.Labels[0]] = s.Value
+			case "safestore_group_ready":
+				ready++
+			}
+		}
+		assert.Equal(t, map[string]float64{"maps in x": 2, "maps in y": 1}, objects)
+		assert.Equal(t, groups, ready)
+	}
+}
+
+// A second Run fails, and does no more than that.
+func TestNamespacesRunOnce(t *testing.T) {
+	client := fake.NewClientset(mapIn("x", "a"), mapIn("y", "a"))
+	all := runNamespaces(t, client, "y", "x")
+	tok, err := all.WaitReady(t.Context())
+	require.NoError(t, err)
+	assert.ErrorIs(t, all.Run(t.Context()), safestore.ErrRunTwice)
+	assert.NoError(t, tok.Context().Err())
+	list, err := all.List(over())
+	assert.NoError(t, err)
+	assert.Len(t, list, 2)
 }
 
 // A namespace that may not be read keeps only those waiting who need it (C58).
@@ -114,19 +163,22 @@ func TestNamespacesMisuse(t *testing.T) {
 			_, err := safestore.NewNamespaces[*corev1.ConfigMap](nil, []string{"x"}, safestore.Options{})
 			return err
 		},
-		"safestore: NewNamespaces without namespaces": func() error {
-			_, err := safestore.NewNamespaces[*corev1.ConfigMap](source, nil, safestore.Options{})
-			return err
-		},
-		"safestore: NewNamespaces with an empty namespace": func() error {
+		"safestore: v1.ConfigMap: a name is empty": func() error {
 			_, err := safestore.NewNamespaces[*corev1.ConfigMap](source, []string{""}, safestore.Options{})
 			return err
 		},
 	} {
 		assert.EqualError(t, try(), want)
 	}
-	_, err := safestore.NewNamespaces[*corev1.ConfigMap](source, []string{"x"}, safestore.Options{})
-	assert.Error(t, err, "New's own refusal of a nil source")
+	all, err := safestore.NewNamespaces[*corev1.ConfigMap](source, []string{"x"}, safestore.Options{})
+	assert.EqualError(t, err, `safestore: v1.ConfigMap: "x": safestore: source is nil`)
+	assert.Nil(t, all)
+
+	client := fake.NewClientset()
+	lists := func(namespace string) watcher.Source { return watcher.ListWatch(client.CoreV1().ConfigMaps(namespace)) }
+	all, err = safestore.NewNamespaces[*corev1.ConfigMap](lists, []string{"x", "y", "x"}, safestore.Options{})
+	assert.EqualError(t, err, `safestore: v1.ConfigMap has "x" already`)
+	assert.Nil(t, all)
 }
 
 func over() context.Context {

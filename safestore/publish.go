@@ -9,25 +9,24 @@ import (
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
 
-// This file is the only place where the token moves and the current snapshot is
-// replaced. The orders that readers rely on:
+// This file is the only place where the current snapshot is replaced, and where it
+// is decided when the store's token moves. What that move consists of, and in which
+// order it is made known, is in generations.go. The orders that readers rely on here:
 //
 //   - To become ready: the snapshot is stored, then its token is made ready. A
 //     reader that finds the token ready finds the whole set. In the other order
 //     a woken reader could find the set before it.
-//   - To revoke: the token ends, then data is replaced or dropped. A reader
-//     checks the token that is in the snapshot it has loaded, so that from the
-//     moment the token is over no snapshot under it is handed out, whichever is
-//     loaded.
-//   - To drop data: the current snapshot is replaced by one that never is ready
-//     and says why, then the token ends. No snapshot without a set has a token
-//     that could become ready: a reader could have loaded it before, and ask it
-//     after.
-//   - To do both without a gap: a fresh token that is ready is stored with the
+//   - To revoke and keep the data: the token ends, then the set may be replaced. A
+//     reader checks the token that is in the snapshot it has loaded, so that from
+//     the moment the token is over no snapshot under it is handed out, whichever
+//     is loaded.
+//   - To revoke and drop the data: the current snapshot is replaced by one that
+//     never is ready and says why, then the token ends, so that whoever hears of
+//     the end finds nothing.
+//   - No snapshot without a set has a token that could become ready: a reader could
+//     have loaded it before, and ask it after.
+//   - To replace both without a gap: a fresh token that is ready is stored with the
 //     set, then the old one ends. At no moment is there nothing to read.
-//   - Groups move with their members, before anybody else hears of it: when a
-//     member is over, so is the group.
-//   - Hooks hear of it last, by when readers and contexts know.
 
 // publish makes a complete set the current one, and grants the token that was
 // named when the set was begun. If that token was revoked meanwhile, what was
@@ -47,8 +46,7 @@ func (s *Store[T]) publish(
 	next.steps += 2
 	next.at, next.proof = time.Now(), proof
 	if named.State() == token.Ready { // a policy kept it through the relist
-		if grant && s.barrier.Empty() {
-			s.succeedLocked(named, &next)
+		if grant && s.succeedLocked(named, &next) {
 			return 0
 		}
 		// Somebody must act between the two, or the new one is not believed yet.
@@ -99,38 +97,33 @@ func (s *Store[T]) grantLocked(t *token.Token) (wait time.Duration) {
 		return time.Nanosecond // a proof, at once
 	}
 	s.unproven = nil
-	if s.tokens.Ready(t) {
-		s.followers.tell()
-		s.noteReadyLocked(t, snapshot)
+	if s.grant(t, contentsOf(snapshot)) {
 		s.damping.ready(now)
-		s.hooks.Ready(t)
-		s.progress.send()
 		s.logLocked("Store is ready", "generation", t.Generation(), "objects", snapshot.Len(),
 			"resourceVersion", snapshot.version)
 	}
 	return 0
 }
 
-// succeedLocked replaces a ready token and its set by the next ones in one step.
-func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) {
+// succeedLocked replaces a ready token and its set by the next ones in one step. It
+// reports false, and does nothing, if somebody must act between the two.
+func (s *Store[T]) succeedLocked(old *token.Token, next *Snapshot[T]) bool {
 	r := s.revocation(old, invalidation.Relist, nil)
-	s.explainLocked(old, r)
-	fresh, ok := s.tokens.Succeed(old, r, func(fresh *token.Token) {
+	ok := s.succeed(old, r, contentsOf(next), func(fresh *token.Token) {
 		next.token = fresh
 		s.store(next)
 	})
-	if !ok {
-		s.store(next) // revoked since it was looked at: kept for events, like any other
-		return
+	if ok {
+		s.damping.ready(time.Now())
+		s.logLocked("Store was listed again without a gap", "generation", next.token.Generation(),
+			"objects", next.Len(), "resourceVersion", next.version)
 	}
-	s.followers.tell()
-	s.transitions.add(revoked(r, true))
-	s.noteReadyLocked(fresh, next)
-	s.damping.ready(time.Now())
-	s.hooks.Revoked(r)
-	s.hooks.Ready(fresh)
-	s.logLocked("Store was listed again without a gap", "generation", fresh.Generation(), "objects", next.Len(),
-		"resourceVersion", next.version)
+	return ok
+}
+
+// contentsOf is what a transition to Ready says about the snapshot.
+func contentsOf[T Object](s *Snapshot[T]) Transition {
+	return Transition{Objects: s.Len(), ResourceVersion: s.version}
 }
 
 // advance replaces the objects and the version of the current snapshot, under
@@ -176,7 +169,9 @@ func (s *Store[T]) store(next *Snapshot[T]) {
 
 // revoke ends the named token and returns the one that follows. It reports false
 // if the named one is not current any more.
-func (s *Store[T]) revoke(named *token.Token, d invalidation.Decision, cause error) (fresh *token.Token, ok bool) {
+func (s *Store[T]) revoke(
+	named *token.Token, d invalidation.Decision, cause error,
+) (fresh *token.Token, ok bool) {
 	s.mu.Lock()
 	defer s.unlock()
 	if named != s.tokens.Current() || named.State() == token.Revoked {
@@ -187,21 +182,27 @@ func (s *Store[T]) revoke(named *token.Token, d invalidation.Decision, cause err
 
 // revokeLocked ends the current token. If the decision leaves the set as it is, a
 // proof is enough for the next one to be ready.
-func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, cause error) *token.Token {
+func (s *Store[T]) revokeLocked(
+	current *token.Token, d invalidation.Decision, cause error,
+) (fresh *token.Token) {
 	r := s.revocation(current, d.Revoke, cause)
-	if d.Drop {
-		s.drop(r) // so that whoever hears of the end finds nothing, and the reason
+	if isVoid(r.Reason) {
+		s.lastVoid.Store(r) // before those who look for it are woken
 	}
-	s.explainLocked(current, r)
-	provable := d.Recovery != invalidation.ListAll
-	wasUnproven := s.unproven == current
+	var drop func()
+	if d.Drop {
+		drop = func() { s.drop(r) }
+	}
+	provable := d.Recovery != invalidation.ListAll && (current.WasReady() || s.unproven == current)
 	s.unproven = nil
-	fresh, _ := s.tokens.Revoke(current, r)
-	s.followers.tell()
-	if provable && (current.WasReady() || wasUnproven) {
+	fresh = s.generations.revoke(current, r, drop)
+	if provable {
 		s.unproven = fresh
 	}
-	s.tellLocked(current, r)
+	if current.WasReady() {
+		s.damping.revoked(r.Since)
+	}
+	s.logEnd(r)
 	return fresh
 }
 
@@ -210,9 +211,10 @@ func (s *Store[T]) revokeLocked(current *token.Token, d invalidation.Decision, c
 // stopped, and no timer has run yet (C7).
 func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 	s.mu.Lock()
-	if s.current.Load() == snapshot && snapshot.token == s.tokens.Current() && snapshot.token.State() == token.Ready {
+	t := snapshot.token
+	if s.current.Load() == snapshot && t == s.tokens.Current() && t.State() == token.Ready {
 		cause := &staleError{bound: s.bound, age: snapshot.Age()}
-		s.revokeLocked(snapshot.token, invalidation.Decision{Revoke: invalidation.Stale}, cause)
+		s.revokeLocked(t, invalidation.Decision{Revoke: invalidation.Stale}, cause)
 	}
 	s.unlock()
 	s.watcher.Prove()
@@ -222,74 +224,21 @@ func (s *Store[T]) revokeStale(snapshot *Snapshot[T]) {
 func (s *Store[T]) close(cause error) {
 	s.mu.Lock()
 	defer s.unlock()
-	current := s.tokens.Current()
-	if current.State() == token.Revoked {
-		return // closed before
+	if s.isClosed() {
+		return
 	}
-	r := s.revocation(current, invalidation.Closed, cause)
-	s.explainLocked(current, r)
-	s.tokens.Close(r)
-	s.followers.tell()
-	close(s.closed)
-	s.tellLocked(current, r)
+	r := s.revocation(s.tokens.Current(), invalidation.Closed, cause)
+	s.generations.close(r)
+	s.logEnd(r)
 }
 
 // revocation makes the end of a token.
-func (s *Store[T]) revocation(t *token.Token, reason invalidation.Reason, cause error) *invalidation.Revocation {
-	return &invalidation.Revocation{
-		Generation:      t.Generation(),
-		Reason:          reason,
-		Cause:           cause,
-		Since:           time.Now(),
-		ResourceVersion: s.current.Load().version,
-	}
-}
-
-// explainLocked puts a revocation where readers that are woken by the end of the
-// token find it.
-func (s *Store[T]) explainLocked(t *token.Token, r *invalidation.Revocation) {
-	if t.WasReady() {
-		s.since.Store(&r.Since)
-	}
-	s.last.Store(r)
-	if isVoid(r.Reason) {
-		s.lastVoid.Store(r)
-	}
-}
-
-func (s *Store[T]) noteReadyLocked(t *token.Token, snapshot *Snapshot[T]) {
-	s.transitions.add(Transition{
-		At: time.Now(), Generation: t.Generation(), State: token.Ready,
-		Objects: snapshot.Len(), ResourceVersion: snapshot.version,
-	})
-}
-
-func (s *Store[T]) tellLocked(ended *token.Token, r *invalidation.Revocation) {
-	s.transitions.add(revoked(r, ended.WasReady()))
-	if ended.WasReady() {
-		s.damping.revoked(r.Since)
-		s.barrier.Revoked(r)
-		s.hooks.Revoked(r)
-	}
-	s.progress.send()
-	s.logLocked("Store is not ready", "generation", r.Generation, "reason", string(r.Reason), "cause", r.Cause,
-		"resourceVersion", r.ResourceVersion)
-}
-
-// logLocked has a line logged when mu is released.
-func (s *Store[T]) logLocked(message string, keysAndValues ...any) {
-	s.unlogged = append(s.unlogged, func() { s.logger().Info(message, keysAndValues...) })
-}
-
-// unlock releases mu and logs what was done under it. A log that blocks holds up
-// nobody who asks for the status.
-func (s *Store[T]) unlock() {
-	lines := s.unlogged
-	s.unlogged = nil
-	s.mu.Unlock()
-	for _, log := range lines {
-		log()
-	}
+func (s *Store[T]) revocation(
+	t *token.Token, reason invalidation.Reason, cause error,
+) *invalidation.Revocation {
+	r := s.generations.revocation(t, reason, cause)
+	r.ResourceVersion = s.current.Load().version
+	return r
 }
 
 // fresh reports whether the newest proof of a snapshot is young enough to read

@@ -32,56 +32,27 @@ type Readiness interface {
 	Status() Status
 	Stores() []Status
 
-	// follow registers f to be called, before anybody else hears of it, each time
-	// the token has moved. The caller of f holds a lock: f must not ask for
-	// anything but Token.
-	follow(f func()) (remove func())
+	// follow tells one of every move of the token, before hooks and waiting readers
+	// hear of it, beginning at once with what is so now.
+	follow(one follower) (leave func())
 	// waitStarted reports whether it is driven, giving it a moment.
 	waitStarted(ctx context.Context) bool
 	// dependsOn reports whether it is a group, or part of it is.
 	dependsOn(*Group) bool
-	// each calls f with each store that it depends on.
-	each(f func(snapshotter))
-}
-
-// snapshotter is a Store of any type.
-type snapshotter interface {
-	Readiness
-	// take returns the current snapshot, which is a *Snapshot of the store's type.
-	take() (snapshot any, version string, err error)
+	// takeInto adds the snapshots of all stores that are ready, and returns the errors
+	// of those that are not.
+	takeInto(joint *JointSnapshot) (failed []error)
 }
 
 var (
-	_ snapshotter = (*Store[Object])(nil)
-	_ Readiness   = (*Group)(nil)
+	_ Readiness = (*Store[Object])(nil)
+	_ Readiness = (*Group)(nil)
 )
 
 // isNil reports whether r is nil or a nil pointer in an interface.
 func isNil(r Readiness) bool {
 	v := reflect.ValueOf(r)
 	return r == nil || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// followers are those who move with a token. They are called in no particular
-// order. The zero value has none; whoever owns it guards it with the lock under
-// which the token is moved.
-type followers map[*follower]struct{}
-
-type follower struct{ moved func() }
-
-func (all *followers) add(f func()) *follower {
-	if *all == nil {
-		*all = followers{}
-	}
-	one := &follower{f}
-	(*all)[one] = struct{}{}
-	return one
-}
-
-func (all followers) tell() {
-	for f := range all {
-		f.moved()
-	}
 }
 
 // NotReady returns nil if reads are answered now, else a [*NotReadyError] that
@@ -94,25 +65,4 @@ func (s *Store[T]) NotReady() error {
 // Stores returns the store's own status: see [Readiness].
 func (s *Store[T]) Stores() []Status { return []Status{s.Status()} }
 
-func (s *Store[T]) follow(f func()) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := s.followers.add(f)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.followers, one)
-	}
-}
-
 func (s *Store[T]) dependsOn(*Group) bool { return false }
-
-func (s *Store[T]) each(f func(snapshotter)) { f(s) }
-
-func (s *Store[T]) take() (any, string, error) {
-	snapshot, err := s.Snapshot()
-	if err != nil {
-		return nil, "", err
-	}
-	return snapshot, snapshot.version, nil
-}

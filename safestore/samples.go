@@ -3,6 +3,7 @@ package safestore
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/kube-safestore/kube-safestore/watcher"
@@ -36,6 +37,11 @@ func Samples(of ...Readiness) iter.Seq[Sample] {
 	}
 }
 
+// subscriptionMetrics are those that have subscriptions.
+var subscriptionMetrics = slices.DeleteFunc(slices.Clone(storeMetrics), func(m metric) bool {
+	return !slices.Contains(m.Labels, "subscription")
+})
+
 // poll is one pass over stores and groups.
 type poll struct {
 	yield          func(Sample) bool
@@ -50,11 +56,17 @@ func (p *poll) all(of []Readiness) (more bool) {
 		}
 		p.seen[r] = true
 		_ = r.NotReady() // so that a bound that has passed unnoticed shows in the status (C7)
-		metrics, taken, members := storeMetrics, p.stores, []Readiness(nil)
-		if g, ok := r.(*Group); ok {
-			metrics, taken, members = groupMetrics, p.groups, g.Members()
+		more, status := true, r.Status()
+		if g, ok := r.(interface{ Members() []Readiness }); ok { // a Group, a StoreSet or Namespaces
+			more = p.one(groupMetrics, status, p.groups)
+			if len(status.Subscriptions) > 0 { // to Namespaces: they are one store to their subscribers
+				more = more && p.one(subscriptionMetrics, status, p.stores)
+			}
+			more = more && p.all(g.Members())
+		} else {
+			more = p.one(storeMetrics, status, p.stores)
 		}
-		if !p.one(metrics, r.Status(), taken) || !p.all(members) {
+		if !more {
 			return false
 		}
 	}

@@ -58,7 +58,7 @@ func (s *Snapshot[T]) Bad() iter.Seq[*BadObjectError] { return s.set.bad.all() }
 // find returns the objects that a query asks for, and how many they are: negative
 // if only counting tells. What cannot be asked is nil and an error.
 func (s *Snapshot[T]) find(q query) (seq iter.Seq[T], size int, err error) {
-	if err := s.only.has(q.namespace); err != nil {
+	if err := s.only.covers(types.NamespacedName{Namespace: q.namespace}); err != nil {
 		return nil, 0, err
 	}
 	set := s.set.objects

@@ -35,9 +35,9 @@ func (c indexedSet[T]) by(index int, value string) objects[T] {
 	return set
 }
 
-// joined returns the union of sets that have no namespace in common, and the same
+// joinSets returns the union of sets that have no namespace in common, and the same
 // indexes. It costs a little for each namespace, and nothing for each object.
-func joined[T Object](parts []indexedSet[T]) indexedSet[T] {
+func joinSets[T Object](parts []indexedSet[T]) indexedSet[T] {
 	return indexedSet[T]{
 		objects: union(parts, func(part indexedSet[T]) objects[T] { return part.objects }),
 		bad:     union(parts, func(part indexedSet[T]) objects[*BadObjectError] { return part.bad }),

@@ -2,12 +2,13 @@ package safestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
 
 // Shared is a store for several users who do not know of each other, such as the
-// parts of a program that a library serves from one cache (C45). It runs while
+// parts of a program that a library serves from one cache. It runs while
 // somebody holds it: the first to acquire it starts it, and it ends with the last.
 // No user can end it for the others. Make one with [NewShared]; all its methods may
 // be called from any goroutine.
@@ -19,11 +20,12 @@ type Shared[T Object] struct {
 	store   *Store[T] // nil while nobody holds it
 	stop    context.CancelCauseFunc
 	holders int
-	running sync.WaitGroup
+	running int       // stores whose Run has not returned
+	ended   broadcast // tells that one has
 }
 
 // NewShared returns a shared store, not yet running. Each time that it is acquired
-// after nobody held it, create makes the store, which must not be run already.
+// after nobody held it, create makes the store, which must not have been run.
 // The end of ctx is the forced stop: whoever holds the store finds it revoked for
 // [invalidation.Closed], with ctx's cause. NewShared panics if ctx or create is nil.
 func NewShared[T Object](ctx context.Context, create func() (*Store[T], error)) *Shared[T] {
@@ -54,17 +56,29 @@ func (s *Shared[T]) Acquire() (store *Store[T], release func(), err error) {
 
 func (s *Shared[T]) startLocked() error {
 	store, err := s.create()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case store == nil:
+		return errors.New("safestore: a shared store was made without a store, and without an error")
+	case store.running.Load():
+		return fmt.Errorf("safestore: the shared store %s: %w", store.name, ErrRunTwice)
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	s.store, s.stop = store, stop
-	s.running.Go(func() {
-		if err := store.Run(ctx); err != nil {
-			store.logger().Error(err, "Shared store does not run")
-		}
-	})
+	s.running++
+	go s.run(ctx, store)
 	return nil
+}
+
+func (s *Shared[T]) run(ctx context.Context, store *Store[T]) {
+	if err := store.Run(ctx); err != nil {
+		store.logger().Error(err, "Shared store does not run")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.ended.send()
 }
 
 func (s *Shared[T]) release() {
@@ -78,5 +92,17 @@ func (s *Shared[T]) release() {
 
 var errUnheld = fmt.Errorf("nobody holds the shared store any more: %w", context.Canceled)
 
-// Wait returns when no store that was acquired is running any more.
-func (s *Shared[T]) Wait() { s.running.Wait() }
+// Wait returns when no store that was acquired is running. It may be called while
+// others acquire the store, and then returns at a moment at which none is running.
+func (s *Shared[T]) Wait() {
+	for {
+		ended := s.ended.wait()
+		s.mu.Lock()
+		running := s.running
+		s.mu.Unlock()
+		if running == 0 {
+			return
+		}
+		<-ended
+	}
+}

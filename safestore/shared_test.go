@@ -101,6 +101,30 @@ func TestSharedFromManyGoroutines(t *testing.T) {
 	assert.Positive(t, *made)
 }
 
+// Somebody waits for the end while others come and go.
+func TestSharedWaitBesideAcquire(t *testing.T) {
+	shared, _ := shareMaps(t, t.Context())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				_, release, err := shared.Acquire()
+				if !assert.NoError(t, err) {
+					return
+				}
+				release()
+			}
+		})
+		all.Go(func() {
+			for range 200 {
+				shared.Wait()
+			}
+		})
+	}
+	all.Wait()
+	shared.Wait()
+}
+
 func TestSharedMisuse(t *testing.T) {
 	assert.PanicsWithValue(t, "safestore: NewShared with a nil argument", func() {
 		safestore.NewShared[*corev1.ConfigMap](t.Context(), nil)
@@ -110,4 +134,22 @@ func TestSharedMisuse(t *testing.T) {
 	_, _, err := shared.Acquire()
 	assert.ErrorIs(t, err, no)
 	shared.Wait()
+
+	shared = safestore.NewShared(t.Context(), func() (*safestore.Store[*corev1.ConfigMap], error) { return nil, nil })
+	_, _, err = shared.Acquire()
+	assert.EqualError(t, err, "safestore: a shared store was made without a store, and without an error")
+
+	// The same store each time is none that can run: nobody is given it.
+	client := fake.NewClientset()
+	one, err := safestore.New[*corev1.ConfigMap](watcher.ListWatch(client.CoreV1().ConfigMaps("")), safestore.Options{})
+	require.NoError(t, err)
+	shared = safestore.NewShared(t.Context(), func() (*safestore.Store[*corev1.ConfigMap], error) { return one, nil })
+	_, release, err := shared.Acquire()
+	require.NoError(t, err)
+	_, err = one.WaitReady(t.Context())
+	require.NoError(t, err)
+	release()
+	shared.Wait()
+	_, _, err = shared.Acquire()
+	assert.ErrorIs(t, err, safestore.ErrRunTwice)
 }

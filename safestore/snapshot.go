@@ -31,7 +31,7 @@ type Snapshot[T Object] struct {
 	complete bool                     // false before the first set, and when data was dropped
 	dropped  *invalidation.Revocation // why data was dropped, nil if it was not
 	resource schema.GroupResource
-	only     *Namespaces[T] // which namespaces it has; nil for all
+	only     *namespaceScope // which namespaces it has; nil for all
 
 	// For change streams: steps counts one for each event and two for each list, so
 	// that sets one step apart differ by one event.
@@ -70,7 +70,7 @@ func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 	if bad, ok := s.set.bad.get(key); ok {
 		return obj, bad
 	}
-	if err := s.only.has(key.Namespace); err != nil {
+	if err := s.only.covers(key); err != nil {
 		return obj, err
 	}
 	return obj, apierrors.NewNotFound(s.resource, key.String())

@@ -51,24 +51,30 @@ type Status struct {
 // server.
 func (s *Store[T]) Status() Status {
 	s.mu.Lock()
-	snapshot, t := s.current.Load(), s.tokens.Current()
-	status := Status{
-		Name:        s.name,
-		State:       t.State(),
-		Generation:  t.Generation(),
-		Revocation:  s.last.Load(),
-		Transitions: s.transitions.all(),
-		Revocations: s.transitions.revocations(),
-		Damped:      s.damping.until,
-	}
+	snapshot, status := s.current.Load(), s.statusLocked()
+	status.Damped = s.damping.until
 	s.mu.Unlock()
-	if since := s.since.Load(); since != nil {
-		status.Since = status.since(*since)
-	}
 	status.Objects, status.ResourceVersion = snapshot.Len(), snapshot.version
 	status.Updated, status.Proven = snapshot.at, snapshot.proof.AsOf
 	status.Subscriptions = s.subscriptions.status()
 	status.Watch = s.watcher.Status()
+	return status
+}
+
+// statusLocked is what stores and groups have in common.
+func (g *generations) statusLocked() Status {
+	t := g.tokens.Current()
+	status := Status{
+		Name:        g.name,
+		State:       t.State(),
+		Generation:  t.Generation(),
+		Revocation:  g.last.Load(),
+		Transitions: g.transitions.all(),
+		Revocations: g.transitions.revocations(),
+	}
+	if since := g.since.Load(); since != nil {
+		status.Since = status.since(*since)
+	}
 	return status
 }
 

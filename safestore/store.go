@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,46 +28,34 @@ import (
 //   - To follow what happens to the objects: Subscribe.
 //   - To read old data knowingly: Stale.
 type Store[T Object] struct {
-	name       string
+	generations
+
 	indexes    indexes[T]
 	transforms []func(T) (T, error)
 	limits     limits
 	lenient    bool
 	mutations  *mutationDetector[T] // nil if it is off
 
-	tokens  *token.Source
-	hooks   invalidation.Hooks
-	barrier invalidation.Barrier
 	watcher *watcher.Watcher
 
 	// current is the newest snapshot, ready or not. Reading is one load of it;
 	// only publish.go stores into it, in the goroutine of Run.
 	current atomic.Pointer[Snapshot[T]]
 
-	// mu is held while the token is moved, so that hooks hear of the moves in
-	// their order. Readers do not take it.
-	mu sync.Mutex
-
-	last     atomic.Pointer[invalidation.Revocation] // newest one; stored under mu
 	lastVoid atomic.Pointer[invalidation.Revocation] // newest one for which isVoid; stored under mu
 
 	// unproven is the current token if a proof is all it needs to be ready: the
 	// set is complete. Nil if it needs a new set. Under mu.
-	unproven    *token.Token
-	damping     damping     // under mu
-	followers   followers   // under mu
-	transitions transitions // under mu
-	unlogged    []func()    // lines to log when mu is released; under mu
+	unproven *token.Token
+	damping  damping  // under mu
+	unlogged []func() // lines to log when mu is released; under mu
 
-	bound    time.Duration // MaxStaleness
-	progress broadcast     // tells of every change of current
+	bound time.Duration // MaxStaleness
 
 	subscriptions subscriptions[T]
 
 	started chan struct{} // closed by Run
-	closed  chan struct{} // closed by close
 	running atomic.Bool
-	since   atomic.Pointer[time.Time] // when it was started, or last ready; nil before Run
 	log     atomic.Pointer[klog.Logger]
 }
 
@@ -86,13 +73,11 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 		return nil, fmt.Errorf("safestore: %w", err)
 	}
 	s := &Store[T]{
-		name:    cmp.Or(opts.Name, typeName[T]()),
 		limits:  limits{opts.MaxObjects, opts.MaxBytes},
 		lenient: opts.Lenient,
-		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
 		started: make(chan struct{}),
-		closed:  make(chan struct{}),
 	}
+	s.begin(cmp.Or(opts.Name, typeName[T]()))
 	for _, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("safestore: %w", err)
@@ -115,9 +100,6 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	}
 	return s, nil
 }
-
-// hookGrace is how long Run waits at its end for hooks to have heard of it.
-const hookGrace = time.Second
 
 // Run lists, watches and serves until ctx ends. Then the current token is
 // revoked with [invalidation.Closed] and ctx's cause, readers that wait return,
@@ -155,12 +137,7 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	}()
 	err := s.drive(klog.NewContext(ctx, log))
 	s.close(err)
-	hooks, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookGrace)
-	defer cancel()
-	_ = s.hooks.Wait(hooks) // a hook that is slower goes on by itself
-	barrier, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.barrier.Remaining())
-	defer cancel()
-	_ = s.barrier.Wait(barrier)
+	s.waitForHooks(ctx)
 	return nil
 }
 
@@ -179,41 +156,6 @@ func (s *Store[T]) drive(ctx context.Context) error {
 	err := s.watcher.Run(ctx)
 	returned = true
 	return err
-}
-
-// Name returns the store's name: [Options].Name, or the type of its objects.
-func (s *Store[T]) Name() string { return s.name }
-
-// Token returns the current token: ready if the store is, else the one that is
-// waited for. After the store is closed it is the last one, revoked.
-func (s *Store[T]) Token() *token.Token { return s.tokens.Current() }
-
-// OnReady registers f to be called with each token that becomes ready, beginning
-// with the current one if it is ready already. The returned function removes f.
-// What is promised about the order of calls, slow and panicking functions is
-// said at [invalidation.Hooks]. OnReady panics if f is nil.
-func (s *Store[T]) OnReady(f func(*token.Token)) (remove func()) { return s.hooks.OnReady(f) }
-
-// OnRevoke registers f to be called each time a token that was ready is revoked.
-// By then reads fail already, and contexts derived from the token are over. The
-// rest is as with [Store.OnReady].
-func (s *Store[T]) OnRevoke(f func(*invalidation.Revocation)) (remove func()) {
-	return s.hooks.OnRevoke(f)
-}
-
-// OnRevokeSync registers f to be called each time a token that was ready is
-// revoked, for those who must act before anybody reads the store again: no further
-// token becomes ready, and so no read succeeds, until f has returned, or limit has
-// passed since the revocation, when its context ends. By the time it is called reads
-// fail already; a read by f itself waits, or fails.
-//
-// f is called in a goroutine of its own, one call at a time; several functions do
-// not wait for each other. One that panics is reported and has returned. When the
-// store is closed Run waits for f as well. While a function is registered, reads
-// fail during a relist also with GaplessRelist. OnRevokeSync panics if f is nil or
-// the limit is not positive. The returned function removes f.
-func (s *Store[T]) OnRevokeSync(limit time.Duration, f func(context.Context, *invalidation.Revocation)) (remove func()) {
-	return s.barrier.Add(limit, f)
 }
 
 func (s *Store[T]) logger() klog.Logger { return *s.log.Load() }

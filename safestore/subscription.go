@@ -32,7 +32,7 @@ var errLeft = errors.New("its loop was left")
 // memory what it got last and the snapshot that it is being handed, which share
 // all that is alike, and nobody waits for it (C41).
 type Subscription[T Object] struct {
-	store *Store[T]
+	store feed[T]
 	name  string
 	query query
 
@@ -55,11 +55,11 @@ type Subscription[T Object] struct {
 // store apart. A subscription costs nothing until its changes are asked for, and
 // need not be closed.
 func (s *Store[T]) Subscribe(name string, opts ...ListOption) *Subscription[T] {
-	sub := &Subscription[T]{store: s, name: name}
-	for _, opt := range opts {
-		opt(&sub.query)
-	}
-	return sub
+	return subscribe[T](s, name, opts)
+}
+
+func subscribe[T Object](to feed[T], name string, opts []ListOption) *Subscription[T] {
+	return &Subscription[T]{store: to, name: name, query: queryOf(opts)}
 }
 
 // Changes returns the changes as they come. A change counts as dealt with when
@@ -104,7 +104,7 @@ func (s *Subscription[T]) Handle(ctx context.Context, f func(Change[T]) error) e
 	var failed error
 	err := s.run(ctx, func(c Change[T]) error {
 		if err := f(c); err != nil {
-			failed = fmt.Errorf("safestore: subscription %q of %s: %v: %w", s.name, s.store.name, c, err)
+			failed = fmt.Errorf("safestore: subscription %q of %s: %v: %w", s.name, s.store.Name(), c, err)
 		}
 		return failed
 	})
@@ -130,15 +130,18 @@ func (s *Subscription[T]) report(err error) {
 // run calls deliver with each change, until it fails or there are no more.
 func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error) (err error) {
 	if !s.begin() {
-		return fmt.Errorf("safestore: subscription %q of %s: %w", s.name, s.store.name, ErrSubscribedTwice)
+		return fmt.Errorf("safestore: subscription %q of %s: %w", s.name, s.store.Name(), ErrSubscribedTwice)
 	}
 	err = errLeft // if it panics
 	defer func() { s.end(err) }()
 	if q := s.query; q.index != "" || q.limit != 0 || q.sorted || q.copied {
-		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.name)
+		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.Name())
+	}
+	if err := s.store.covers(s.query.namespace); err != nil {
+		return err
 	}
 	if !s.store.waitStarted(ctx) {
-		return s.store.notReady(endOf(ctx))
+		return s.store.unready(endOf(ctx))
 	}
 	return (&stream[T]{Subscription: s, deliver: deliver}).run(ctx)
 }
@@ -150,7 +153,7 @@ func (s *Subscription[T]) begin() bool {
 		return false
 	}
 	s.running, s.ended, s.changes = true, nil, 0
-	s.store.subscriptions.add(s)
+	s.store.loops().add(s)
 	return true
 }
 
@@ -158,7 +161,7 @@ func (s *Subscription[T]) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.ended, s.caughtUp, s.behind = false, err, nil, time.Time{}
-	s.store.subscriptions.remove(s)
+	s.store.loops().remove(s)
 	s.progress.send()
 }
 
@@ -212,17 +215,17 @@ func (s *Subscription[T]) WaitCaughtUp(ctx context.Context) (*token.Token, error
 		ended := s.ended
 		s.mu.Unlock()
 		if ended != nil {
-			return nil, fmt.Errorf("safestore: subscription %q of %s has ended: %w", s.name, s.store.name, ended)
+			return nil, fmt.Errorf("safestore: subscription %q of %s has ended: %w", s.name, s.store.Name(), ended)
 		}
 		select {
 		case <-changed:
-		case <-s.store.closed:
-			return nil, s.store.notReady(nil)
+		case <-s.store.end():
+			return nil, s.store.unready(nil)
 		case <-ctx.Done():
 			if _, ready := s.store.ready(); !ready {
-				return nil, s.store.notReady(endOf(ctx))
+				return nil, s.store.unready(endOf(ctx))
 			}
-			return nil, fmt.Errorf("safestore: subscription %q of %s has not caught up: %w", s.name, s.store.name, endOf(ctx))
+			return nil, fmt.Errorf("safestore: subscription %q of %s has not caught up: %w", s.name, s.store.Name(), endOf(ctx))
 		}
 	}
 }

@@ -86,10 +86,11 @@ func (s *Source) Revoke(t *Token, cause error) (*Token, bool) {
 
 // Succeed ends t like Revoke, but the token that follows is ready from its
 // beginning: at no moment in between is there none that is ready. publish is
-// called with the fresh token before t ends, to put in place what the fresh
-// token stands for; it must not call the source. It returns the current token
-// and false, without calling publish, if t is not current or not Ready.
-func (s *Source) Succeed(t *Token, cause error, publish func(fresh *Token)) (*Token, bool) {
+// called with the fresh token before that is current, to put in place what it
+// stands for; handOver when it is current and t has not ended, for what depends on
+// t to go on to the fresh token. Neither may move the source. Succeed returns the
+// current token and false, without calling them, if t is not current or not Ready.
+func (s *Source) Succeed(t *Token, cause error, publish, handOver func(fresh *Token)) (*Token, bool) {
 	if cause == nil {
 		panic("token: Succeed with a nil cause")
 	}
@@ -104,6 +105,7 @@ func (s *Source) Succeed(t *Token, cause error, publish func(fresh *Token)) (*To
 	close(fresh.ready)
 	publish(fresh)
 	s.current.Store(fresh)
+	handOver(fresh)
 	t.end(cause)
 	return fresh, true
 }

@@ -18,10 +18,11 @@ type Source struct {
 	feed func(ctx context.Context, name string, add func(types.NamespacedName)) error
 }
 
-// For is a source of the keys of the store's own objects, of those that all options
-// match: see [safestore.Store.Subscribe] for which can be used. The key of an object
-// that was deleted is queued as well.
-func For[T safestore.Object](store *safestore.Store[T], opts ...safestore.ListOption) Source {
+// For is a source of the keys of the own objects of a store, or of namespaces as one:
+// of those that all options match; see [safestore.Store.Subscribe] for which can be
+// used. The key of an object that was deleted is queued as well, and so are those of
+// a namespace that was removed, of which reads then say [safestore.ErrOutOfScope].
+func For[T safestore.Object](store safestore.Collection[T], opts ...safestore.ListOption) Source {
 	return Watches(store, func(c safestore.Change[T]) []types.NamespacedName {
 		return []types.NamespacedName{c.Key}
 	}, opts...)
@@ -32,7 +33,9 @@ func For[T safestore.Object](store *safestore.Store[T], opts ...safestore.ListOp
 // on for this change, so the function goes by the change alone and reads no store.
 // Of an object that refers to another one both Old and New count: [OldAndNew] sees
 // to it. It panics if the function is nil.
-func Watches[T safestore.Object](store *safestore.Store[T], keys func(safestore.Change[T]) []types.NamespacedName, opts ...safestore.ListOption) Source {
+func Watches[T safestore.Object](
+	store safestore.Collection[T], keys func(safestore.Change[T]) []types.NamespacedName, opts ...safestore.ListOption,
+) Source {
 	if keys == nil {
 		panic("controller: Watches with a nil function")
 	}

@@ -36,7 +36,8 @@ func newCheck(name string, members []safestore.Readiness) *Check {
 			panic("health: a store is nil")
 		}
 		if names[m.Name()] {
-			panic("health: two stores are called " + m.Name() + ": set Options.Name")
+			panic("health: two stores or groups are called " + m.Name() +
+				": give one a name of its own, by Options.Name or NewGroup")
 		}
 		names[m.Name()] = true
 	}
@@ -76,7 +77,8 @@ func (c *Check) outcomes() []outcome {
 		// status says so.
 		unready := explanations(m.NotReady())
 		now, group := time.Now(), m.Status()
-		for _, s := range m.Stores() {
+		stores := m.Stores()
+		for _, s := range stores {
 			o := outcome{store: s.Name}
 			if s.Name != m.Name() {
 				o.group = m.Name()
@@ -89,8 +91,12 @@ func (c *Check) outcomes() []outcome {
 			all = append(all, o)
 		}
 		for _, u := range unready {
-			if u.empty && !c.tolerates(safestore.Status{}, safestore.Status{}, now) {
-				all = append(all, outcome{u.store, m.Name(), &failure{u, safestore.Status{}, now, c.Reasons}})
+			var status safestore.Status // none for a group without stores, and so no grace
+			if len(stores) > 0 {
+				status = group
+			}
+			if u.whole && !c.tolerates(status, status, now) {
+				all = append(all, outcome{u.store, m.Name(), &failure{u, status, now, c.Reasons}})
 			}
 		}
 	}

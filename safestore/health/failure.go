@@ -15,7 +15,7 @@ import (
 // explanation is why one store is not ready.
 type explanation struct {
 	store string
-	empty bool // it is a group that has no stores, or is closed
+	whole bool // it is a group, for which no member is to blame
 	err   error
 }
 
@@ -25,7 +25,7 @@ func explanations(err error) []explanation {
 	var store *safestore.NotReadyError
 	switch {
 	case errors.As(err, &group) && group == err:
-		if group.Size == 0 {
+		if len(group.Members) == 0 { // it has none, is closed, or a blocking hook holds it back
 			return []explanation{{group.Group, true, err}}
 		}
 		var all []explanation
@@ -73,7 +73,7 @@ func (f *failure) word() string {
 		return cmp.Or(string(r.Reason), "unknown")
 	case errors.Is(f.err, safestore.ErrNotStarted):
 		return safestore.ErrNotStarted.Error()
-	case f.empty:
+	case f.whole:
 		return "there are no members"
 	}
 	return "never ready since its start"

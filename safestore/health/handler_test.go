@@ -1,10 +1,14 @@
 package health_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
@@ -94,15 +98,39 @@ func TestGroups(t *testing.T) {
 	})
 }
 
+// A group whose members are ready and that a blocking hook holds back is not ready
+// for the check either, and it says why.
+func TestGroupThatIsHeldBack(t *testing.T) {
+	onWire(t, safestore.Options{}, func(t *testing.T, w *wire) {
+		g := groupOf(t, "all", w.pods)
+		defer g.OnRevokeSync(time.Minute, func(ctx context.Context, _ *invalidation.Revocation) { <-ctx.Done() })()
+		w.run()
+		w.pods.Revoke(w.pods.Token(), errors.New("wanted"))
+		_, err := w.pods.WaitReady(t.Context())
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		h := mount(health.Ready(time.Second, g))
+		assertGet(t, h, "/readyz", 500, "[+]pods ok\n[-]all failed: reason withheld\nreadyz check failed\n")
+		assertGet(t, h, "/readyz/all", 500, "internal server error: all is not ready for 2s: Requested\n")
+		assert.Error(t, g.NotReady())
+		assertGet(t, mount(health.Ready(5*time.Second, g)), "/readyz", 200, "ok")
+		time.Sleep(time.Minute)
+		assertGet(t, h, "/readyz", 200, "ok")
+		assert.NoError(t, g.NotReady())
+	})
+}
+
 func TestMistakesPanic(t *testing.T) {
 	onWire(t, safestore.Options{}, func(t *testing.T, w *wire) {
 		var none *safestore.Group
 		for what, f := range map[string]func(){
-			"health: no stores":                                    func() { health.Ready(0) },
-			"health: a store is nil":                               func() { health.Live(1, w.pods, nil) },
-			"health: grace is negative: -1ns":                      func() { health.Ready(-1, w.pods) },
-			"health: limit is not positive: 0s":                    func() { health.Live(0, w.pods) },
-			"health: two stores are called pods: set Options.Name": func() { health.Ready(0, w.pods, w.pods) },
+			"health: no stores":                 func() { health.Ready(0) },
+			"health: a store is nil":            func() { health.Live(1, w.pods, nil) },
+			"health: grace is negative: -1ns":   func() { health.Ready(-1, w.pods) },
+			"health: limit is not positive: 0s": func() { health.Live(0, w.pods) },
+			"health: two stores or groups are called pods: give one a name of its own, by Options.Name or NewGroup": func() {
+				health.Ready(0, w.pods, w.pods)
+			},
 		} {
 			assert.PanicsWithValue(t, what, f)
 		}

@@ -306,7 +306,7 @@ func (r *real) Revoke(generation uint64) (uint64, bool) {
 }
 
 func (r *real) Succeed(generation uint64) (uint64, bool) {
-	t, ok := r.Source.Succeed(r.token(generation), errRevoked, func(*token.Token) {})
+	t, ok := r.Source.Succeed(r.token(generation), errRevoked, func(*token.Token) {}, func(*token.Token) {})
 	return r.saw(t), ok
 }
 

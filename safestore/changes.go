@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kube-safestore/kube-safestore/token"
@@ -151,7 +150,7 @@ func (s *stream[T]) changesTo(snapshot *Snapshot[T]) iter.Seq[Change[T]] {
 
 // covered returns nil in place of an object that the subscription does not cover.
 func (s *stream[T]) covered(obj *T) *T {
-	if obj == nil || s.query.selector == nil || s.query.selector.Matches(labels.Set((*obj).GetLabels())) {
+	if obj == nil || s.query.selectors.match(*obj) {
 		return obj
 	}
 	return nil

@@ -55,11 +55,7 @@ type Subscription[T Object] struct {
 // store apart. A subscription costs nothing until its changes are asked for, and
 // need not be closed.
 func (s *Store[T]) Subscribe(name string, opts ...ListOption) *Subscription[T] {
-	sub := &Subscription[T]{store: s, name: name}
-	for _, opt := range opts {
-		opt(&sub.query)
-	}
-	return sub
+	return &Subscription[T]{store: s, name: name, query: queryOf(opts)}
 }
 
 // Changes returns the changes as they come. A change counts as dealt with when
@@ -134,7 +130,10 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 	}
 	err = errLeft // if it panics
 	defer func() { s.end(err) }()
-	if q := s.query; q.index != "" || q.limit != 0 || q.sorted || q.copied {
+	switch q := s.query; {
+	case q.err != nil:
+		return q.err
+	case len(q.indexed) > 0, q.limit != 0, q.sorted, q.copied:
 		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.name)
 	}
 	if !s.store.waitStarted(ctx) {

@@ -12,8 +12,9 @@ import (
 // [Sorted] is one of them. The slice is the caller's own; the objects are shared
 // unless [DeepCopy] is one of the options.
 //
-// It fails for an index that the store does not have, and for options that cannot
-// be applied together. From a lenient store it may return the objects that can be
+// It fails for an index that the store does not have, for options that cannot be
+// applied together, and with [ErrOutOfScope] for a namespace of which the store
+// holds nothing whatever there is. From a lenient store it may return the objects that can be
 // read together with [ErrPartial].
 func (s *Snapshot[T]) List(opts ...ListOption) ([]T, error) {
 	seq, size, err := s.find(queryOf(opts))
@@ -61,8 +62,10 @@ func (s *Snapshot[T]) find(q query) (seq iter.Seq[T], size int, err error) {
 	if q.err != nil {
 		return nil, 0, q.err
 	}
-	if err := s.only.has(q.namespace); err != nil {
-		return nil, 0, err
+	if q.namespace != "" {
+		if err := s.covers(types.NamespacedName{Namespace: q.namespace}); err != nil {
+			return nil, 0, err
+		}
 	}
 	set, others, err := s.indexed(q)
 	if err != nil {

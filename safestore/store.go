@@ -33,6 +33,7 @@ type Store[T Object] struct {
 	transforms []func(T) (T, error)
 	limits     limits
 	lenient    bool
+	scope      *scope
 	mutations  *mutationDetector[T] // nil if it is off
 
 	tokens  *token.Source
@@ -88,6 +89,7 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 		name:    cmp.Or(opts.Name, typeName[T]()),
 		limits:  limits{opts.MaxObjects, opts.MaxBytes},
 		lenient: opts.Lenient,
+		scope:   scopeOf(source),
 		tokens:  token.NewSource(context.Background()), // ended by close, with the reason
 		started: make(chan struct{}),
 		closed:  make(chan struct{}),

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kube-safestore/kube-safestore/token"
 )
 
@@ -135,6 +137,9 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 		return q.err
 	case len(q.indexed) > 0, q.limit != 0, q.sorted, q.copied:
 		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.name)
+	}
+	if err := s.store.scope.covers(types.NamespacedName{Namespace: s.query.namespace}); err != nil {
+		return err
 	}
 	if !s.store.waitStarted(ctx) {
 		return s.store.notReady(endOf(ctx))

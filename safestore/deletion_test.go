@@ -66,7 +66,9 @@ func TestWaitForDeletionEndsWith(t *testing.T) {
 		},
 		"a successor": {
 			withUID(mapOf("A", "a", "5"), "mine"),
-			func(t *testing.T, r *rig) { require.NoError(t, r.Apply(watch.Added, withUID(mapOf("A", "a", "9"), "other"))) },
+			func(t *testing.T, r *rig) {
+				require.NoError(t, r.Apply(watch.Added, withUID(mapOf("A", "a", "9"), "other")))
+			},
 		},
 		"a proof, where versions do not compare": {
 			mapOf("A", "a", "opaque"),

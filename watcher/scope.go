@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/watchlist"
 )
 
@@ -124,4 +125,21 @@ func namespaceOf(client any) string {
 		return ""
 	}
 	return field.String()
+}
+
+// TypeChecker is a [Sink] that can tell by the type of a list or of a bookmark that
+// the source is of other objects than it holds, before any object shows it: a wrong
+// source that is empty would be an answer about the right one.
+type TypeChecker interface {
+	// CheckType returns an error for a list or a bookmark of other objects. It is
+	// called as the methods of Sink are.
+	CheckType(listOrBookmark runtime.Object) error
+}
+
+// checkType asks the sink about the type of a list or a bookmark.
+func (w *Watcher) checkType(listOrBookmark runtime.Object) error {
+	if sink, ok := w.sink.(TypeChecker); ok {
+		return sink.CheckType(listOrBookmark)
+	}
+	return nil
 }

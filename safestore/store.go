@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,7 +95,10 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 		started: make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
-	for _, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
+	for i, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
+		if option == nil {
+			return nil, fmt.Errorf("safestore: option %d is nil", i)
+		}
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("safestore: %w", err)
 		}
@@ -104,7 +108,7 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	log := klog.Background()
 	s.log.Store(&log)
 	s.hooks.Panicked = func(value any) {
-		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value))
+		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 	}
 	s.barrier.Panicked = s.hooks.Panicked
 	s.barrier.Lifted = func() { s.watcher.Prove() }
@@ -124,7 +128,7 @@ const hookGrace = time.Second
 // revoked with [invalidation.Closed] and ctx's cause, readers that wait return,
 // and Run returns nil when nothing of it is left running: that is how a store is
 // stopped. A second call fails with [ErrRunTwice], also after the first has
-// returned.
+// returned. It panics if ctx is nil.
 //
 // What it logs goes to the logger of ctx, klog.FromContext: one line for each
 // transition, and one every half minute of a sync that takes longer than ten
@@ -133,6 +137,9 @@ const hookGrace = time.Second
 // Run has the shape of an errgroup function, and of controller-runtime's
 // manager.RunnableFunc.
 func (s *Store[T]) Run(ctx context.Context) error {
+	if ctx == nil {
+		panic("safestore: Run with a nil context: use context.Background()")
+	}
 	if !s.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("safestore: %s: %w", s.name, ErrRunTwice)
 	}

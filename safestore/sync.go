@@ -129,7 +129,11 @@ func (s *Store[T]) waitUntil(ctx context.Context, done func(*Snapshot[T]) bool, 
 				return err
 			}
 		}
-		if snapshot, ok := s.ready(); ok && done(snapshot) {
+		snapshot, ok := s.ready()
+		if ctx.Err() != nil {
+			return s.gaveUp(ctx)
+		}
+		if ok && done(snapshot) {
 			return nil
 		}
 		select {
@@ -137,7 +141,7 @@ func (s *Store[T]) waitUntil(ctx context.Context, done func(*Snapshot[T]) bool, 
 		case <-s.closed:
 			return s.notReady(nil) // the last revocation says why
 		case <-ctx.Done():
-			return s.notReady(endOf(ctx))
+			return s.gaveUp(ctx)
 		}
 	}
 }

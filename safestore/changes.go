@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kube-safestore/kube-safestore/token"
@@ -132,12 +131,12 @@ func (s *stream[T]) changesTo(snapshot *Snapshot[T]) iter.Seq[Change[T]] {
 			was, is = s.covered(was), s.covered(is)
 			c := Change[T]{Key: key, Token: s.token}
 			switch {
-			case was == nil && is == nil, is == nil && snapshot.holdsBack(key):
+			case was == nil && is == nil, is == nil && snapshot.holdsBack(*was):
 				return true
 			case was == nil:
 				c.Type, c.New = Added, *is
 			case is == nil:
-				c.Type, c.Old, c.FinalStateUnknown = Deleted, *was, !oneEvent
+				c.Type, c.Old, c.FinalStateUnknown = Deleted, *was, !oneEvent || snapshot.set.bad.has(key)
 			case (*was).GetUID() != (*is).GetUID():
 				c.Type, c.Old, c.FinalStateUnknown = Deleted, *was, true
 				return yield(c) && yield(Change[T]{Type: Added, Key: key, New: *is, Token: s.token})
@@ -151,7 +150,7 @@ func (s *stream[T]) changesTo(snapshot *Snapshot[T]) iter.Seq[Change[T]] {
 
 // covered returns nil in place of an object that the subscription does not cover.
 func (s *stream[T]) covered(obj *T) *T {
-	if obj == nil || s.query.selector == nil || s.query.selector.Matches(labels.Set((*obj).GetLabels())) {
+	if obj == nil || s.query.selectors.match(*obj) {
 		return obj
 	}
 	return nil
@@ -183,16 +182,17 @@ func (s *stream[T]) seenAll(snapshot *Snapshot[T]) objects[T] {
 	}
 	b := snapshot.set.objects.edit()
 	for bad := range snapshot.set.bad.all() {
-		if old, ok := s.seen.get(bad.Key); ok {
+		if old, ok := s.seen.get(bad.Key); ok && snapshot.holdsBack(old) {
 			b.set(bad.Key, old)
 		}
 	}
 	return b.objects()
 }
 
-// holdsBack reports whether the object of a key exists and cannot be read, in a
-// lenient store (C24): to its subscribers it is as it was.
-func (s *Snapshot[T]) holdsBack(key types.NamespacedName) bool {
-	_, ok := s.set.bad.get(key)
-	return ok
+// holdsBack reports whether an object that was read before still exists and cannot
+// be read, in a lenient store: to its subscribers it is as it was. Another one that
+// has taken its name, as the UID says if it has one, does not stand in for it.
+func (s *Snapshot[T]) holdsBack(was T) bool {
+	bad, ok := s.set.bad.get(Key(was))
+	return ok && (bad.uid == "" || bad.uid == was.GetUID())
 }

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrNotReady is what every read that cannot vouch for its answer fails with.
-	// The error itself is a [*NotReadyError] and says why.
+	// ErrNotReady is what every read fails with that cannot vouch for an answer, or
+	// whose context is over. The error itself is a [*NotReadyError] and says why.
 	ErrNotReady = errors.New("store is not ready")
 
 	// ErrNotStarted is found beside ErrNotReady when Run has not been called.
@@ -59,12 +59,18 @@ type NotReadyError struct {
 	// Waited is how the reader's context ended, with its cause; nil if the reader
 	// did not wait.
 	Waited error
+	// Ready says that the store is ready, under Generation, and only the reader's
+	// context is over: see Waited. Of the other fields only Store is set then.
+	Ready bool
 
 	started bool
 }
 
 // Error tells the whole story in one line.
 func (e *NotReadyError) Error() string {
+	if e.Ready {
+		return fmt.Sprintf("safestore: %s is ready, generation %d, and the context of its reader is over: %v", e.Store, e.Generation, e.Waited)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s, generation %d", ErrNotReady, e.Store, e.Generation)
 	switch {

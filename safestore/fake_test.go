@@ -145,3 +145,18 @@ func TestFakeThatFails(t *testing.T) {
 func fails(err error) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
 }
+
+// The objects of a fake have no versions, and their deletion can be waited for.
+func TestWaitForDeletionOnAFake(t *testing.T) {
+	client := fake.NewSimpleClientset(configMap("a", "1"))
+	maps := client.CoreV1().ConfigMaps("default")
+	store := run[*corev1.ConfigMap](t, watcher.ListWatch(client.CoreV1().ConfigMaps("")))
+	object, err := store.Get(t.Context(), keyA)
+	require.NoError(t, err)
+	require.NoError(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	for range 2 {
+		require.NoError(t, store.WaitForDeletion(t.Context(), object))
+		_, err = store.Get(t.Context(), keyA)
+		assert.True(t, apierrors.IsNotFound(err))
+	}
+}

@@ -575,14 +575,15 @@ func TestC34NoHalfFilledSet(t *testing.T) {
 			list("1")
 			var reads, fails atomic.Int64
 			while(func() {
-				all, err := r.List(over())
+				snapshot, err := r.Snapshot()
 				if err != nil {
 					fails.Add(1)
 					runtime.Gosched()
 					return
 				}
 				reads.Add(1)
-				if len(all) != objects {
+				all, err := snapshot.List()
+				if err != nil || len(all) != objects {
 					t.Errorf("%d objects of %d", len(all), objects)
 					return
 				}

@@ -90,7 +90,7 @@ func TestC11OneOfSevenIsNotServed(t *testing.T) {
 	for i, r := range rigs {
 		if i != 3 {
 			r.publishSet(t, "1", mapOf("A", "a", "1"))
-			_, err := r.Get(over(), key("A", "a"))
+			_, err := r.Get(t.Context(), key("A", "a"))
 			assert.NoError(t, err)
 		}
 	}

@@ -187,17 +187,17 @@ func TestBadOptions(t *testing.T) {
 	assert.ErrorContains(t, err, "mine")
 }
 
-// A source of another type is found out at its first object: the error names
+// A source of another type is found out at its first answer: the error names
 // both types, and the store is never ready, however often it tries.
 func TestWrongType(t *testing.T) {
 	pods := &corev1.PodList{
 		ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 		Items:    []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "A", Name: "a", ResourceVersion: "1"}}},
 	}
-	check := func(t *testing.T, s *store) {
+	check := func(t *testing.T, s *store, what string) {
 		_, err := s.Snapshot()
 		assert.ErrorIs(t, err, invalidation.BadData)
-		assert.ErrorContains(t, err, "*v1.Pod A/a: the store holds v1.ConfigMap")
+		assert.ErrorContains(t, err, what+": the store holds v1.ConfigMap")
 	}
 	t.Run("list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestWrongType(t *testing.T) {
 			defer stop(nil)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			check(t, s)
+			check(t, s, "*v1.PodList")
 			assert.Greater(t, source.listed(), 60, "it goes on trying")
 			assert.Less(t, source.listed(), 1000, "with backoff")
 		})
@@ -222,7 +222,7 @@ func TestWrongType(t *testing.T) {
 			tok := readyToken(t, s)
 			source.events <- watch.Event{Type: watch.Added, Object: pods.Items[0].DeepCopy()}
 			synctest.Wait()
-			check(t, s)
+			check(t, s, "*v1.Pod A/a")
 			assert.ErrorIs(t, tok.Cause(), invalidation.BadData)
 			source.answer(mapList("2"), nil)
 			assert.Equal(t, tok.Generation()+1, readyToken(t, s).Generation(), "and it recovers")

@@ -547,8 +547,10 @@ func (r *modelRun) check() {
 		if r.hold(err == nil, "ready, and Snapshot fails: %v", err) {
 			r.checkSnapshot(snapshot)
 		}
-		_, err = r.Get(over(), r.key())
+		_, err = r.Get(context.Background(), r.key())
 		r.hold(err == nil || apierrors.IsNotFound(err), "who need not wait is answered: %v", err)
+		_, err = r.Get(over(), r.key())
+		r.hold(errors.Is(err, context.Canceled), "whose work is over is not: %v", err)
 	} else {
 		r.hold(snapshot == nil, "a snapshot beside an error")
 		r.checkError(err, false)
@@ -653,6 +655,11 @@ func (r *modelRun) checkWait(w *modelWait) bool {
 	default:
 		r.hold(errors.Is(got.err, context.Canceled) || errors.Is(got.err, context.DeadlineExceeded),
 			"%s ended with %v", w.what, got.err)
+		if e, ok := got.err.(*NotReadyError); ok && e.Ready { // it was its context alone
+			r.hold(m.ready, "%s is told that the store is ready: %v", w.what, got.err)
+			same(r, m.generation, e.Generation, "the generation that is ready")
+			return true
+		}
 		r.checkError(got.err, false)
 	}
 	return true

@@ -1,17 +1,10 @@
 package safestore
 
 import (
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// ErrOutOfScope is found in the error of a read that asks for what the store would
-// not hold if it existed, as a key in another namespace. The error says what the
-// scope is. It is neither a NotFound error nor [ErrNotReady]: the store does not
-// know, and waiting does not help.
-var ErrOutOfScope = errors.New("out of the store's scope")
 
 // namespaceScope is which namespaces a snapshot is of. What is in others is not
 // known, and so not absent. Nil is all there are.

@@ -47,7 +47,15 @@ func resourceOf[T Object]() schema.GroupResource {
 	case "", "Unstructured", "PartialObjectMetadata":
 		return schema.GroupResource{Resource: "object"}
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: t.Name()})
+	return resourceOfKind(schema.GroupVersionKind{Kind: t.Name()})
+}
+
+// resourceOfKind guesses the resource of a kind; there is none without a kind.
+func resourceOfKind(kind schema.GroupVersionKind) schema.GroupResource {
+	if kind.Kind == "" {
+		return schema.GroupResource{}
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.GroupResource()
 }
 

@@ -21,6 +21,11 @@ func (o objects[T]) get(key types.NamespacedName) (T, bool) {
 	return names.Get(key.Name)
 }
 
+func (o objects[T]) has(key types.NamespacedName) bool {
+	_, ok := o.get(key)
+	return ok
+}
+
 // all iterates over all objects, those of one namespace together.
 func (o objects[T]) all() iter.Seq[T] {
 	return func(yield func(T) bool) {

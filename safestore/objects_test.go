@@ -144,7 +144,7 @@ func TestSnapshotReads(t *testing.T) {
 	require.NoError(t, err)
 	assert.Same(t, node, got)
 	_, err = s.Get(key("A", "b"))
-	assert.EqualError(t, err, `configmaps "A/b" not found`)
+	assert.EqualError(t, err, `configmaps "b" not found`)
 	assert.ElementsMatch(t, []*Map{a, b, node}, listed(t, s))
 	assert.ElementsMatch(t, []*Map{a, b, node}, listed(t, s, InNamespace("")))
 	assert.Equal(t, []*Map{b}, listed(t, s, InNamespace("B")))

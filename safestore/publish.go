@@ -147,7 +147,7 @@ func (s *Store[T]) drop(why *invalidation.Revocation) {
 
 // noSet is the snapshot before there is a set.
 func (s *Store[T]) noSet() *Snapshot[T] {
-	return &Snapshot[T]{token: never, resource: resourceOf[T](), indexes: s.indexes}
+	return &Snapshot[T]{token: never, resource: resourceOf[T](), scope: s.scope, indexes: s.indexes}
 }
 
 // never is the token of snapshots without a set: it has ended before it began.

@@ -64,8 +64,12 @@ func (s *Store[T]) Stale() (*Snapshot[T], time.Duration) {
 
 // WaitReady waits until the store is ready and returns the token, following
 // re-arming from one generation to the next. It fails with a [*NotReadyError]
-// when ctx ends, when the store is closed, and, after a short while, if Run is
-// not called.
+// when ctx ends, when the store is closed, and, after two seconds, if Run is not
+// called.
+//
+// A ctx that is over fails every read that takes one, also of a store that is ready:
+// what the work is for is over. So work under a context from [token.Token.Tie] never
+// goes on with the data of the next generation.
 func (s *Store[T]) WaitReady(ctx context.Context) (*token.Token, error) {
 	snapshot, err := s.wait(ctx)
 	if err != nil {
@@ -108,20 +112,29 @@ func (s *Store[T]) List(ctx context.Context, opts ...ListOption) ([]T, error) {
 	return snapshot.List(opts...)
 }
 
-// wait returns a snapshot that was current during the call.
+// wait returns a snapshot that was current during the call, for work that is not over.
 func (s *Store[T]) wait(ctx context.Context) (*Snapshot[T], error) {
+	if ctx == nil {
+		panic("safestore: a read with a nil context: use context.Background()")
+	}
 	for {
-		if snapshot, ok := s.ready(); ok {
+		snapshot, ok := s.ready()
+		// In this order: a context that ends with a token is over by the time that
+		// the next generation is there, so that work never gets it that was cut before.
+		if ctx.Err() != nil {
+			return nil, s.gaveUp(ctx)
+		}
+		if ok {
 			return snapshot, nil
 		}
 		if !s.waitStarted(ctx) {
-			return nil, s.notReady(endOf(ctx))
+			return nil, s.gaveUp(ctx)
 		}
 		switch _, err := s.tokens.Wait(ctx); {
 		case errors.Is(err, token.ErrClosed):
 			return nil, s.notReady(nil) // the last revocation says why
 		case err != nil:
-			return nil, s.notReady(endOf(ctx))
+			return nil, s.gaveUp(ctx)
 		}
 	}
 }
@@ -153,6 +166,17 @@ func endOf(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// gaveUp explains why a reader got nothing that has stopped waiting: for the end of
+// its context, be the store ready or not, or because Run was not called.
+func (s *Store[T]) gaveUp(ctx context.Context) *NotReadyError {
+	if snapshot, ok := s.ready(); ok && ctx.Err() != nil {
+		e := &NotReadyError{Store: s.name, Generation: snapshot.token.Generation(), Ready: true, Waited: endOf(ctx)}
+		e.started = true
+		return e
+	}
+	return s.notReady(endOf(ctx))
 }
 
 // notReady explains why there is nothing to read. waited is why the reader no

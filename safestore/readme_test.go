@@ -59,15 +59,17 @@ func readmeErrors(ctx context.Context, pods *safestore.Store[*corev1.Pod], key t
 }
 
 func readmeToken(ctx context.Context, pods *safestore.Store[*corev1.Pod], reconcileAll func(context.Context) error) error {
+	var tok *token.Token // none yet
 	for {
-		tok, err := pods.WaitReady(ctx)
-		if err != nil {
+		var err error
+		if tok, err = pods.WaitNext(ctx, tok); err != nil {
 			return err // ctx ended, or the store is closed
 		}
-		work, cancel := tok.Tie(ctx) // ends with the token, and with ctx
+		work, cancel := tok.Tie(ctx) // ends with the token, and with ctx; so do reads under it
 		err = reconcileAll(work)
+		cut := work.Err() != nil
 		cancel()
-		if err != nil && tok.State() != token.Revoked {
+		if err != nil && !cut {
 			return err // its own; else it begins again under the next token
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -13,8 +12,10 @@ import (
 // [Sorted] is one of them. The slice is the caller's own; the objects are shared
 // unless [DeepCopy] is one of the options.
 //
-// It fails for an index that the store does not have. From a lenient store it may
-// return the objects that can be read together with [ErrPartial].
+// It fails for an index that the store does not have, for options that cannot be
+// applied together, and with [ErrOutOfScope] for a namespace of which the store
+// holds nothing whatever there is. From a lenient store it may return the objects that can be
+// read together with [ErrPartial].
 func (s *Snapshot[T]) List(opts ...ListOption) ([]T, error) {
 	seq, size, err := s.find(queryOf(opts))
 	if seq == nil {
@@ -58,29 +59,56 @@ func (s *Snapshot[T]) Bad() iter.Seq[*BadObjectError] { return s.set.bad.all() }
 // find returns the objects that a query asks for, and how many they are: negative
 // if only counting tells. What cannot be asked is nil and an error.
 func (s *Snapshot[T]) find(q query) (seq iter.Seq[T], size int, err error) {
-	if err := s.only.covers(types.NamespacedName{Namespace: q.namespace}); err != nil {
-		return nil, 0, err
+	if q.err != nil {
+		return nil, 0, q.err
 	}
-	set := s.set.objects
-	if q.index != "" {
-		n, err := s.indexes.find(q.index)
-		if err != nil {
+	if q.namespace != "" {
+		if err := s.covers(types.NamespacedName{Namespace: q.namespace}); err != nil {
 			return nil, 0, err
 		}
-		set = s.set.by(n, q.value)
+	}
+	set, others, err := s.indexed(q)
+	if err != nil {
+		return nil, 0, err
 	}
 	seq, size = set.all(), set.count
 	if q.namespace != "" {
 		seq, size = set.in(q.namespace), set.countIn(q.namespace)
 	}
+	if len(others) > 0 {
+		seq, size = inAll(seq, others), -1
+	}
 	seq, size = refine(q, seq, size)
 	return seq, size, s.set.partial(q.namespace)
 }
 
-// refine applies what a query asks for beyond namespace and index.
+// indexed returns the smallest of the sets that the indexes of a query have under
+// its values, and the others, in all of which an object must be; without indexes it
+// returns all objects.
+func (s *Snapshot[T]) indexed(q query) (set objects[T], others []objects[T], err error) {
+	set = s.set.objects
+	for i, by := range q.indexed {
+		n, err := s.indexes.find(by.index)
+		if err != nil {
+			return set, nil, err
+		}
+		one := s.set.by(n, by.value)
+		switch {
+		case i == 0:
+			set = one
+		case one.count < set.count:
+			set, others = one, append(others, set)
+		default:
+			others = append(others, one)
+		}
+	}
+	return set, others, nil
+}
+
+// refine applies what a query asks for beyond namespace and indexes.
 func refine[T Object](q query, seq iter.Seq[T], size int) (iter.Seq[T], int) {
-	if q.selector != nil && !q.selector.Empty() {
-		seq, size = matching(seq, q.selector), -1
+	if all := q.selectors; len(all) > 0 {
+		seq, size = filtered(seq, func(obj T) bool { return all.match(obj) }), -1
 	}
 	if q.sorted {
 		seq = sorted(seq)
@@ -94,10 +122,20 @@ func refine[T Object](q query, seq iter.Seq[T], size int) (iter.Seq[T], int) {
 	return seq, size
 }
 
-func matching[T Object](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
+// inAll leaves out the objects that are not in every one of some other sets.
+func inAll[T Object](seq iter.Seq[T], others []objects[T]) iter.Seq[T] {
+	return filtered(seq, func(obj T) bool {
+		return !slices.ContainsFunc(others, func(other objects[T]) bool {
+			_, in := other.get(Key(obj))
+			return !in
+		})
+	})
+}
+
+func filtered[T Object](seq iter.Seq[T], wanted func(T) bool) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for obj := range seq {
-			if selector.Matches(labels.Set(obj.GetLabels())) && !yield(obj) {
+			if wanted(obj) && !yield(obj) {
 				return
 			}
 		}

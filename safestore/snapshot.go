@@ -1,6 +1,7 @@
 package safestore
 
 import (
+	"cmp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,7 @@ type Snapshot[T Object] struct {
 	complete bool                     // false before the first set, and when data was dropped
 	dropped  *invalidation.Revocation // why data was dropped, nil if it was not
 	resource schema.GroupResource
+	scope    *scope
 	only     *namespaceScope // which namespaces it has; nil for all
 
 	// For change streams: steps counts one for each event and two for each list, so
@@ -60,8 +62,9 @@ func (s *Snapshot[T]) Age() time.Duration { return watcher.Age(s.proof.AsOf, tim
 func (s *Snapshot[T]) Len() int { return s.set.objects.count }
 
 // Get returns the object of that key. If there is none the error is an API
-// NotFound error (apierrors.IsNotFound); if there is one that cannot be kept, in
-// a lenient store, it is a [*BadObjectError].
+// NotFound error (apierrors.IsNotFound), of a store with selectors if there is none
+// that they match; if there is one that cannot be kept, in a lenient store, it is a
+// [*BadObjectError]; if the store would not hold it, [ErrOutOfScope] is in it.
 func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 	obj, ok := s.set.objects.get(key)
 	if ok {
@@ -70,10 +73,24 @@ func (s *Snapshot[T]) Get(key types.NamespacedName) (T, error) {
 	if bad, ok := s.set.bad.get(key); ok {
 		return obj, bad
 	}
-	if err := s.only.covers(key); err != nil {
+	if err := s.covers(key); err != nil {
 		return obj, err
 	}
-	return obj, apierrors.NewNotFound(s.resource, key.String())
+	return obj, s.notFound(key.Name)
+}
+
+// notFound says that there is no object of that name, as an API server would.
+func (s *Snapshot[T]) notFound(name string) error {
+	resource := s.resource
+	for obj := range s.set.objects.all() { // whose kind is known, if they are of a dynamic client
+		resource = cmp.Or(resourceOfKind(obj.GetObjectKind().GroupVersionKind()), resource)
+		break
+	}
+	err := apierrors.NewNotFound(resource, name)
+	if selected := s.scope.selected(); selected != "" {
+		err.ErrStatus.Message += ", of those selected by " + selected
+	}
+	return err
 }
 
 // GetDeepCopy is Get with a copy that is the caller's to change.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type Store[T Object] struct {
 	transforms []func(T) (T, error)
 	limits     limits
 	lenient    bool
+	scope      *scope
 	mutations  *mutationDetector[T] // nil if it is off
 
 	watcher *watcher.Watcher
@@ -75,10 +77,14 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	s := &Store[T]{
 		limits:  limits{opts.MaxObjects, opts.MaxBytes},
 		lenient: opts.Lenient,
+		scope:   scopeOf(source),
 		started: make(chan struct{}),
 	}
 	s.begin(cmp.Or(opts.Name, typeName[T]()))
-	for _, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
+	for i, option := range append([]Option[T]{mutationsByVariable[T]}, typed...) {
+		if option == nil {
+			return nil, fmt.Errorf("safestore: option %d is nil", i)
+		}
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("safestore: %w", err)
 		}
@@ -88,7 +94,7 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 	log := klog.Background()
 	s.log.Store(&log)
 	s.hooks.Panicked = func(value any) {
-		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value))
+		s.logger().Error(nil, "Hook panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 	}
 	s.barrier.Panicked = s.hooks.Panicked
 	s.barrier.Lifted = func() { s.watcher.Prove() }
@@ -105,7 +111,7 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 // revoked with [invalidation.Closed] and ctx's cause, readers that wait return,
 // and Run returns nil when nothing of it is left running: that is how a store is
 // stopped. A second call fails with [ErrRunTwice], also after the first has
-// returned.
+// returned. It panics if ctx is nil.
 //
 // What it logs goes to the logger of ctx, klog.FromContext: one line for each
 // transition, and one every half minute of a sync that takes longer than ten
@@ -114,6 +120,9 @@ func New[T Object](source watcher.Source, opts Options, typed ...Option[T]) (*St
 // Run has the shape of an errgroup function, and of controller-runtime's
 // manager.RunnableFunc.
 func (s *Store[T]) Run(ctx context.Context) error {
+	if ctx == nil {
+		panic("safestore: Run with a nil context: use context.Background()")
+	}
 	if !s.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("safestore: %s: %w", s.name, ErrRunTwice)
 	}

@@ -134,7 +134,10 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 	}
 	err = errLeft // if it panics
 	defer func() { s.end(err) }()
-	if q := s.query; q.index != "" || q.limit != 0 || q.sorted || q.copied {
+	switch q := s.query; {
+	case q.err != nil:
+		return q.err
+	case len(q.indexed) > 0, q.limit != 0, q.sorted, q.copied:
 		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.Name())
 	}
 	if err := s.store.covers(s.query.namespace); err != nil {

@@ -33,7 +33,10 @@ var (
 	_ feed[Object] = (*Namespaces[Object])(nil)
 )
 
-func (s *Store[T]) covers(string) error        { return nil }
+func (s *Store[T]) covers(namespace string) error {
+	return s.scope.covers(types.NamespacedName{Namespace: namespace})
+}
+
 func (s *Store[T]) unready(waited error) error { return s.notReady(waited) }
 func (s *Store[T]) changed() <-chan struct{}   { return s.progress.wait() }
 func (s *Store[T]) end() <-chan struct{}       { return s.closed }

@@ -33,6 +33,9 @@ func (s *Store[T]) Sync(ctx context.Context) error {
 // waited for, and is an error at once.
 func (s *Store[T]) WaitFor(ctx context.Context, obj metav1.Object) error {
 	key, version := Key(obj), obj.GetResourceVersion()
+	if err := s.scope.covers(key); err != nil {
+		return err
+	}
 	if version == "" {
 		return errors.New("safestore: WaitFor an object without a resource version")
 	}
@@ -56,14 +59,34 @@ func (s *Store[T]) WaitForVersion(ctx context.Context, version string) error {
 	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool { return versions.Reached(snapshot.version, version) })
 }
 
-// WaitForDeletion waits until reads of this store no longer return the given
-// object: it is gone, or another one of another UID has taken its name. Its
-// errors are those of [Store.WaitFor].
+// WaitForDeletion waits until the given object is gone, or another one of another
+// UID has taken its name, and reads of this store reflect that. What the store does
+// not hold it may not have heard of yet: it counts as gone when the store has
+// reached the object's resource version, or has had the object during the call.
+// Where versions do not compare, and for an object without one, a proof as for
+// [Store.Sync] is asked for. Its errors are those of [Store.WaitFor].
 func (s *Store[T]) WaitForDeletion(ctx context.Context, obj metav1.Object) error {
-	key := Key(obj)
+	key, version, uid := Key(obj), obj.GetResourceVersion(), obj.GetUID()
+	if err := s.scope.covers(key); err != nil {
+		return err
+	}
+	var seen bool    // it was there during the call
+	var proof uint64 // the number of one that decides; zero if none was asked for
 	return s.waitUntilOrVoid(ctx, func(snapshot *Snapshot[T]) bool {
 		held, ok := snapshot.set.identity(key)
-		return !ok || held.uid != obj.GetUID()
+		if ok && (uid == "" || held.uid == uid) {
+			seen = true
+			return false
+		}
+		switch {
+		case seen, version != "" && versions.Reached(snapshot.version, version):
+			return true
+		case version != "" && versions.Older(snapshot.version, version):
+			return false // its creation may be still to come
+		case proof == 0:
+			proof = s.watcher.Prove()
+		}
+		return snapshot.proof.Number >= proof
 	})
 }
 
@@ -107,7 +130,11 @@ func (s *Store[T]) waitUntil(ctx context.Context, done func(*Snapshot[T]) bool, 
 				return err
 			}
 		}
-		if snapshot, ok := s.ready(); ok && done(snapshot) {
+		snapshot, ok := s.ready()
+		if ctx.Err() != nil {
+			return s.gaveUp(ctx)
+		}
+		if ok && done(snapshot) {
 			return nil
 		}
 		select {
@@ -115,7 +142,7 @@ func (s *Store[T]) waitUntil(ctx context.Context, done func(*Snapshot[T]) bool, 
 		case <-s.closed:
 			return s.notReady(nil) // the last revocation says why
 		case <-ctx.Done():
-			return s.notReady(endOf(ctx))
+			return s.gaveUp(ctx)
 		}
 	}
 }

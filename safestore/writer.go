@@ -209,6 +209,9 @@ func (w *writer[T]) object(received runtime.Object) (Object, error) {
 	}
 	_, own := received.(T)
 	_, untyped := received.(*unstructured.Unstructured)
+	if err := w.store.scope.admit(obj); err != nil {
+		return nil, err
+	}
 	if !untyped {
 		if !own {
 			return nil, w.mismatch(received)

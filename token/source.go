@@ -127,9 +127,10 @@ func (s *Source) Close(cause error) {
 
 // Wait returns a token that was ready during the call, following re-arming
 // from one generation to the next for as long as it takes. A ready token is
-// returned even if ctx is over. Otherwise Wait fails with ctx's cause when ctx
-// ends first, and with [ErrClosed], wrapping the cause of the last token, when
-// the source is closed or its parent is over.
+// returned even if ctx is over: who must not go on then looks at ctx as well.
+// Otherwise Wait fails with ctx's cause when ctx ends first, and with [ErrClosed],
+// wrapping the cause of the last token, when the source is closed or its parent is
+// over.
 func (s *Source) Wait(ctx context.Context) (*Token, error) {
 	for {
 		t := s.current.Load()

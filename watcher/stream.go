@@ -61,6 +61,9 @@ func (w *Watcher) page(list runtime.Object) observation {
 	if err != nil {
 		return unusableContent("%T is no list", list)
 	}
+	if err := w.checkType(list); err != nil {
+		return observation{kind: failed, err: &unusable{err}}
+	}
 	// With its own copy of each item, one object does not keep a whole page of
 	// others in memory.
 	var refused error
@@ -141,6 +144,9 @@ func (w *Watcher) event(e watch.Event, ok bool) observation {
 	}
 	version := m.GetResourceVersion()
 	if e.Type == watch.Bookmark {
+		if err := w.checkType(e.Object); err != nil {
+			return observation{kind: failed, err: &unusable{err}}
+		}
 		return w.bookmark(version, m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true")
 	}
 	switch e.Type {

@@ -102,9 +102,17 @@ func (i *indexer[T]) LastStoreSyncResourceVersion() string {
 	return snapshot.ResourceVersion()
 }
 
-// list returns all objects, waiting until the store is ready.
+// list returns all objects, waiting until the store is ready. The context bounds the
+// wait alone: a store that is ready is read also when it is over.
 func (i *indexer[T]) list() []T {
-	all, err := i.store.List(i.ctx)
+	snapshot, err := i.store.Snapshot()
+	if err != nil {
+		snapshot, err = i.store.WaitSnapshot(i.ctx)
+	}
+	if err != nil {
+		panic(err)
+	}
+	all, err := snapshot.List()
 	if err != nil {
 		panic(err)
 	}

@@ -131,6 +131,7 @@ func TestGroupCountsOutAMemberThatEnds(t *testing.T) {
 				return
 			}
 			assert.Equal(t, token.Ready, a.Token().State(), "it is about to end")
+			assert.NoError(t, a.NotReady(), "and its data is there")
 			b.revokeFor(invalidation.StreamStuck, nil)
 			b.publishSet(t, "2")
 			assert.NoError(t, b.NotReady())
@@ -138,7 +139,7 @@ func TestGroupCountsOutAMemberThatEnds(t *testing.T) {
 		settled: func() {},
 	})
 	defer leave()
-	a.revokeFor(invalidation.StreamStuck, nil)
+	a.revokeFor(invalidation.NotAllowed, errors.New("forbidden"))
 	assert.Equal(t, token.Pending, g.Token().State())
 	a.publishSet(t, "2")
 	assert.Equal(t, token.Ready, g.Token().State())

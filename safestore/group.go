@@ -104,7 +104,7 @@ func (g *Group) add(m *member) error {
 		case other.Readiness == m.Readiness:
 			return fmt.Errorf("safestore: group %s has the member %q already", g.name, m.Name())
 		case other.Name() == m.Name():
-			return fmt.Errorf("safestore: group %s has another member %q: give one a name of its own, "+
+			return fmt.Errorf("safestore: group %s has a member %q already: give one a name of its own, "+
 				"by Options.Name or NewGroup", g.name, m.Name())
 		}
 	}

@@ -218,7 +218,7 @@ func TestGroupMisuse(t *testing.T) {
 	_, err = NewGroup("g", a.store, a.store)
 	assert.EqualError(t, err, `safestore: group g has the member "a" already`)
 	_, err = NewGroup("g", a.store, namedRig(t, "a").store)
-	assert.EqualError(t, err, `safestore: group g has another member "a": give one a name of its own, by Options.Name or NewGroup`)
+	assert.EqualError(t, err, `safestore: group g has a member "a" already: give one a name of its own, by Options.Name or NewGroup`)
 	assert.Empty(t, a.followers, "nothing of it is left")
 
 	g, outer := groupOf(t, a), groupOf(t)

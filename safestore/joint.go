@@ -19,8 +19,10 @@ import (
 // Each is at a version of its own: API servers do not order the versions of
 // different resources. Like what it is made of, it never changes.
 type JointSnapshot struct {
-	token    *token.Token
-	parts    map[Readiness]any // the snapshot of each store; nil of those that were not ready
+	token *token.Token
+	// parts has the snapshot of each store, nil of one that was not ready, and of each
+	// Namespaces the stores that it had.
+	parts    map[Readiness]any
 	versions map[string]string // by the stores' names
 	names    names
 }

@@ -28,7 +28,8 @@ func (s *namespaceScope) covers(key types.NamespacedName) error {
 		return fmt.Errorf("safestore: %s: namespace %q is %w: it is none of its namespaces",
 			s.name, key.Namespace, ErrOutOfScope)
 	case !has:
-		return fmt.Errorf("safestore: %s: namespace %q is not in the snapshot: %w", s.name, key.Namespace, ErrNotReady)
+		return fmt.Errorf("safestore: %s: namespace %q is not in the snapshot: %w",
+			s.name, key.Namespace, ErrNotReady)
 	}
 	return nil
 }

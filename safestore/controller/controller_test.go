@@ -341,7 +341,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 			"there is no source of changes":   {"x", b.does, controller.Options{}, []controller.Source{controller.Reads(b.mapStore)}},
 			"the member is nil":               {"x", b.does, controller.Options{}, []controller.Source{controller.For(none)}},
 			"group x: the member is nil":      {"x", b.does, controller.Options{}, []controller.Source{ok, {}}},
-			`has another member "v1.ConfigMap"`: {"x", b.does, controller.Options{}, []controller.Source{ok, controller.For(twin)}},
+			`a member "v1.ConfigMap" already`: {"x", b.does, controller.Options{}, []controller.Source{ok, controller.For(twin)}},
 		} {
 			_, err := controller.New(test.name, test.f, test.opts, test.sources...)
 			assert.ErrorContains(t, err, want)

@@ -227,6 +227,7 @@ func (s *Store[T]) close(cause error) {
 	if s.isClosed() {
 		return
 	}
+	s.unproven = nil // no proof makes a closed store ready
 	r := s.revocation(s.tokens.Current(), invalidation.Closed, cause)
 	s.generations.close(r)
 	s.logEnd(r)

@@ -59,7 +59,8 @@ func run() error {
 		}
 		killer, err := m.kill("..")
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", m.file, m.why, err)
+			killer = err.Error() // of a mutant, not of the run
+			survived++
 		}
 		if killer == "" {
 			survived++

@@ -172,7 +172,11 @@ func (m *move) ended(o observation) {
 		}
 	case dropped:
 		m.doubt()
-		m.reopen(errDropped, backOff)
+		if m.feed.quiet { // held back by a proxy until its end: there was nothing to bring
+			m.reopen(nil, soon)
+		} else {
+			m.reopen(errDropped, backOff)
+		}
 	case empty:
 		m.doubt()
 		if m.isBarren() {

@@ -184,6 +184,9 @@ func (w *writer[T]) Compare(listed, version string) (watcher.Agreement, error) {
 	if found.worst == watcher.Contradicts && w.changes != w.audit.changes && (listed == "" || !w.ordered) {
 		found.worst = watcher.Undecided // nothing tells which is newer
 	}
+	if found.worst == watcher.Agrees {
+		w.audited = versions.Newest(listed, w.audited)
+	}
 	return found.worst, found.err(len(w.audit.listed))
 }
 

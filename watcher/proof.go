@@ -307,9 +307,8 @@ func (m *move) endsProof(v verdict) verdict {
 }
 
 // abandonProof ends the proof and the audit under way, because the set that they are
-// about is given up. Who waits for them is owed another one.
+// about is given up. The next set pays all debts.
 func (m *move) abandonProof() {
-	m.proof.owed |= m.proof.paying
 	m.proof.awaits, m.out.endPeeks = false, true
 	m.endsProof(verdict{})
 	m.endsAudit()

@@ -63,8 +63,6 @@ var mutants = []mutant{
 		"time in the client is the server's silence"},
 	{proof, "return m.endsProof(verdict{kind: behind, err: errMissed})", "return m.endsProof(verdict{})",
 		"what a watch does not bring revokes nothing"},
-	{proof, "m.proof.owed |= m.proof.paying\n\tm.proof.awaits", "m.proof.awaits",
-		"who waits for a proof is forgotten with the set"},
 
 	// The audit.
 	{audit, "case versions.Older(o.version, a.floor):", "case false && versions.Older(o.version, a.floor):",
@@ -89,7 +87,7 @@ var mutants = []mutant{
 	// The comparison with the set.
 	{"safestore/audit.go", "case exists && versions.Older(listed, held.version):\n\t\treturn watcher.Agrees // changed", "case exists && versions.Older(shown.version, held.version):\n\t\treturn watcher.Agrees // changed",
 		"an audit overlooks an object that is newer than it can be"},
-	{"safestore/audit.go", "return ok && uid != \"\" && deleted == uid", "return ok",
+	{"safestore/audit.go", "return ok && uid != \"\" && deleted == uid", "return ok && deleted == deleted",
 		"the deletion of another object explains an absence"},
 	{"safestore/audit.go", "return event == watch.Deleted || w.deleted.explains(key, shown.uid)", "return true",
 		"what a peek brings and the set has not is passed over"},

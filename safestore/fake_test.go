@@ -3,7 +3,9 @@ package safestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
 
 	"github.com/kube-safestore/kube-safestore/safestore"
 	"github.com/kube-safestore/kube-safestore/watcher"
@@ -158,5 +162,52 @@ func TestWaitForDeletionOnAFake(t *testing.T) {
 		require.NoError(t, store.WaitForDeletion(t.Context(), object))
 		_, err = store.Get(t.Context(), keyA)
 		assert.True(t, apierrors.IsNotFound(err))
+	}
+}
+
+// A fake loses what happens between its list and its watch. A proof there is a list whose
+// contents are compared: a change and a deletion that were lost are found by Sync, and by the
+// bound.
+func TestFakeThatLosesAnEvent(t *testing.T) {
+	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
+	for name, lose := range map[string]func(*fake.Clientset) error{
+		"deletion": func(c *fake.Clientset) error { return c.Tracker().Delete(resource, "default", "a") },
+		"change":   func(c *fake.Clientset) error { return c.Tracker().Update(resource, configMap("a", "2"), "default") },
+		"creation": func(c *fake.Clientset) error { return c.Tracker().Create(resource, configMap("b", "1"), "default") },
+	} {
+		for _, bound := range []time.Duration{0, 10 * time.Second} {
+			t.Run(fmt.Sprint(name, bound), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client := fake.NewClientset(configMap("a", "1"))
+					watches := 0
+					client.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
+						if watches++; watches == 2 { // the first is a WatchList, which fakes do not know
+							require.NoError(t, lose(client))
+						}
+						return false, nil, nil
+					})
+					store, err := safestore.New[*corev1.ConfigMap](
+						watcher.ListWatch(client.CoreV1().ConfigMaps("")), safestore.Options{MaxStaleness: bound})
+					require.NoError(t, err)
+					ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+					defer cancel()
+					done := make(chan error, 1)
+					go func() { done <- store.Run(ctx) }()
+					_, err = store.WaitReady(ctx)
+					require.NoError(t, err)
+					require.NoError(t, store.Sync(ctx))
+					list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{})
+					require.NoError(t, err)
+					held, err := store.List(ctx, safestore.Sorted())
+					require.NoError(t, err)
+					require.Len(t, held, len(list.Items))
+					for i := range held {
+						assert.Equal(t, list.Items[i].Data, held[i].Data)
+					}
+					cancel()
+					<-done
+				})
+			})
+		}
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kube-safestore/kube-safestore/internal/wiretest"
 	"github.com/kube-safestore/kube-safestore/safestore"
 	"github.com/kube-safestore/kube-safestore/watcher"
 )
@@ -54,8 +58,27 @@ func boundedRegister(t *testing.T, seed uint64) (r *register) {
 		GaplessRelist: rnd.IntN(2) == 0,
 		Watch:         watcher.Options{PageSize: 1 + rnd.Int64N(3), WatchTimeout: 5*time.Second + time.Duration(rnd.Int64N(int64(5*time.Minute)))},
 	}
+	if rnd.IntN(3) == 0 {
+		opts.Watch.WatchTimeout = time.Second + time.Duration(rnd.Int64N(int64(10*time.Second)))
+	}
+	if rnd.IntN(3) == 0 {
+		opts.Watch.AuditInterval = time.Second + time.Duration(rnd.Int64N(int64(time.Minute)))
+	}
 	onWire(t, opts, func(t *testing.T, w *wire) {
 		r = &register{wire: w, bound: bound}
+		if rnd.IntN(3) == 0 { // as for one namespace among others, or with a selector
+			w.Break(wiretest.Watches, wiretest.NoBookmarks)
+		}
+		if rnd.IntN(4) == 0 { // a stream that comes to be behind
+			by := time.Duration(0)
+			var err error
+			w.store, err = safestore.New[*corev1.ConfigMap](lateSource{w.source(), &by}, opts)
+			require.NoError(t, err)
+			for i := range 10 {
+				time.AfterFunc(time.Duration(i)*bound/2, func() { by = time.Duration(i) * bound / 8 })
+			}
+			defer func() { w.stop(nil); time.Sleep(10 * bound) }() // what is on its way arrives
+		}
 		r.write()
 		w.run()
 		for range 1 + rnd.IntN(6) {
@@ -112,6 +135,9 @@ func (r *register) goOn(rnd *rand.Rand) {
 		time.Sleep(time.Duration(rnd.Int64N(int64(r.bound / 4))))
 		if rnd.IntN(10) == 0 || busy && rnd.IntN(2) == 0 {
 			r.write()
+		}
+		if rnd.IntN(2) == 0 {
+			r.Skip(1) // others change
 		}
 		r.read()
 	}

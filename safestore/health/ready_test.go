@@ -110,6 +110,7 @@ func TestC57ProbesDoNotWait(t *testing.T) {
 		w.run()
 		tok, err := w.pods.WaitReady(t.Context())
 		require.NoError(t, err)
+		w.Break(wiretest.All, wiretest.Hang) // else it may be listed again by then
 		require.True(t, w.pods.Revoke(tok, errors.New("why not")))
 		code, _ := get(t, c, "/readyz")
 		assert.Equal(t, 500, code)

@@ -134,11 +134,8 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 	}
 	err = errLeft // if it panics
 	defer func() { s.end(err) }()
-	switch q := s.query; {
-	case q.err != nil:
-		return q.err
-	case len(q.indexed) > 0, q.limit != 0, q.sorted, q.copied:
-		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to", s.name, s.store.Name())
+	if err := s.Err(); err != nil {
+		return err
 	}
 	if err := s.store.covers(s.query.namespace); err != nil {
 		return err
@@ -147,6 +144,20 @@ func (s *Subscription[T]) run(ctx context.Context, deliver func(Change[T]) error
 		return s.store.unready(endOf(ctx))
 	}
 	return (&stream[T]{Subscription: s, deliver: deliver}).run(ctx)
+}
+
+// Err returns why the options of the subscription cannot be subscribed to, with which
+// its loops fail; nil if they can.
+func (s *Subscription[T]) Err() error {
+	switch q := s.query; {
+	case q.err != nil:
+		return q.err
+	case len(q.indexed) > 0, q.limit != 0, q.sorted, q.copied:
+		return fmt.Errorf("safestore: subscription %q of %s: only namespaces and labels can be subscribed to",
+			s.name, s.store.Name())
+	default:
+		return nil
+	}
 }
 
 func (s *Subscription[T]) begin() bool {

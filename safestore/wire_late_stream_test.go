@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // less than is written. Lists are what they are.
 type lateSource struct {
 	watcher.Source
-	by *time.Duration
+	by *atomic.Int64 // nanoseconds
 }
 
 func (s lateSource) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -39,7 +40,7 @@ func (s lateSource) WatchWithContext(ctx context.Context, opts metav1.ListOption
 	go func() {
 		defer close(queue)
 		for e := range stream.ResultChan() {
-			queue <- timed{e, time.Now().Add(*s.by)}
+			queue <- timed{e, time.Now().Add(time.Duration(s.by.Load()))}
 		}
 	}()
 	go func() {
@@ -83,7 +84,7 @@ func TestLateStreamIsNotProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := safestore.Options{MaxStaleness: test.bound}
 			onWire(t, opts, func(t *testing.T, w *wire) {
-				by := time.Duration(0)
+				var by atomic.Int64
 				var err error
 				w.store, err = safestore.New[*corev1.ConfigMap](lateSource{w.source(), &by}, opts)
 				require.NoError(t, err)
@@ -94,7 +95,7 @@ func TestLateStreamIsNotProven(t *testing.T) {
 				w.ready()
 				var committed []time.Time // by value
 				for i := range 3000 {     // five minutes
-					by += 10 * time.Millisecond // a tenth more is written than is carried
+					by.Add(int64(10 * time.Millisecond)) // a tenth more is written than is carried
 					w.maps.Set(configMap("a", strconv.Itoa(i)))
 					committed = append(committed, time.Now())
 					after(100 * time.Millisecond)

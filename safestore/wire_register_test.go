@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,12 +71,12 @@ func boundedRegister(t *testing.T, seed uint64) (r *register) {
 			w.Break(wiretest.Watches, wiretest.NoBookmarks)
 		}
 		if rnd.IntN(4) == 0 { // a stream that comes to be behind
-			by := time.Duration(0)
+			var by atomic.Int64
 			var err error
 			w.store, err = safestore.New[*corev1.ConfigMap](lateSource{w.source(), &by}, opts)
 			require.NoError(t, err)
 			for i := range 10 {
-				time.AfterFunc(time.Duration(i)*bound/2, func() { by = time.Duration(i) * bound / 8 })
+				time.AfterFunc(time.Duration(i)*bound/2, func() { by.Store(int64(time.Duration(i) * bound / 8)) })
 			}
 			defer func() { w.stop(nil); time.Sleep(10 * bound) }() // what is on its way arrives
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
 )
 
 // carryOut does what a step wants done: first what readers must know, then what
@@ -199,5 +201,6 @@ func (w *Watcher) note(ctx context.Context, o observation) {
 		s.Failures++
 		s.Counts.Failures++
 		s.LastError, s.LastErrorAt = o.err, time.Now()
+		s.LastReason = invalidation.Default(invalidation.Observation{Seen: sight(o.err), Err: o.err}).Revoke
 	})
 }

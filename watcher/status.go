@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kube-safestore/kube-safestore/invalidation"
 )
 
 // Status is what a Watcher is doing, for people and for error messages.
@@ -35,6 +37,9 @@ type Status struct {
 	// been opened, or a proof has succeeded, since. LastErrorAt is when.
 	LastError   error
 	LastErrorAt time.Time
+	// LastReason is what LastError would revoke for by the default policy; empty for
+	// trouble on the way to the server, which revokes nothing by itself.
+	LastReason invalidation.Reason
 	// NextAttempt is when the next one begins, if Phase is "waiting to retry".
 	NextAttempt time.Time
 	// Counts are what it has done so far.
@@ -87,7 +92,7 @@ func (w *Watcher) report(e effects) {
 			s.NextAttempt = w.alarms[limitAlarm]
 		}
 		if e.publish == granted || e.proven || e.follow && w.state.proof.owed|w.state.proof.paying == 0 {
-			s.Failures, s.LastError, s.LastErrorAt = 0, nil, time.Time{}
+			s.Failures, s.LastError, s.LastErrorAt, s.LastReason = 0, nil, time.Time{}, ""
 		}
 		s.Unversioned = w.state.feed.held && (w.state.proof.fake || !w.state.marks.resumable())
 	})

@@ -17,8 +17,8 @@ import (
 //   - When the store is revoked nothing is called, and when it is ready again only
 //     what is different then is told.
 //
-// OnAdd is told that it is the initial list for all objects between
-// [safestore.Init] and [safestore.InitDone]. In place of an informer's HasSynced
+// OnAdd is told that it is the initial list for all objects before the first
+// [safestore.InitDone], as an informer's handlers are once in its life. In place of an informer's HasSynced
 // ask [safestore.Subscription.CaughtUp].
 //
 // The function is for one subscription. EventHandler panics if h is nil.
@@ -26,11 +26,9 @@ func EventHandler[T safestore.Object](h cache.ResourceEventHandler) func(safesto
 	if h == nil {
 		panic("clientgo: EventHandler with a nil handler")
 	}
-	initial := false
+	initial := true
 	return func(c safestore.Change[T]) error {
 		switch c.Type {
-		case safestore.Init:
-			initial = true
 		case safestore.InitDone:
 			initial = false
 		case safestore.Added:

@@ -108,7 +108,7 @@ func TestEventHandler(t *testing.T) {
 			_, err = sub.WaitCaughtUp(ctx)
 			require.NoError(t, err)
 		}
-		assert.Equal(t, []string{"add c another, initial: true", "add f 1, initial: true", "delete b 1", "delete c 1"}, next())
+		assert.Equal(t, []string{"add c another, initial: false", "add f 1, initial: false", "delete b 1", "delete c 1"}, next())
 
 		cancel()
 		assert.NoError(t, <-handled)

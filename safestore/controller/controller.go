@@ -72,8 +72,8 @@ type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 // the controller until its Run has returned.
 //
 // New fails without a name, a reconcile function, or a source of changes; if Workers
-// is negative; for a store that is nil; and if two different stores have the same
-// name.
+// is negative; for a store that is nil; if two different stores have the same name; and
+// for options of a source that cannot be subscribed to.
 func New(name string, reconcile func(context.Context, Request) (Result, error), opts Options, sources ...Source) (*Controller, error) {
 	switch {
 	case name == "":
@@ -93,6 +93,15 @@ func New(name string, reconcile func(context.Context, Request) (Result, error), 
 	group, err := safestore.NewGroup(name, stores...)
 	if err != nil {
 		return nil, fmt.Errorf("controller %s: %w", name, err)
+	}
+	for _, source := range sources {
+		if source.check == nil {
+			continue
+		}
+		if err := source.check(name); err != nil {
+			group.Close()
+			return nil, fmt.Errorf("controller %s: %w", name, err)
+		}
 	}
 	return &Controller{name: name, reconcile: reconcile, opts: opts, sources: sources, group: group}, nil
 }

@@ -283,9 +283,6 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 				time.AfterFunc(time.Minute, cancel)
 				return controller.For(store)
 			}, invalidation.Closed},
-			"a subscription is not possible": {func(context.Context) controller.Source {
-				return controller.For(b.mapStore, safestore.Sorted())
-			}, nil},
 		} {
 			b.history = newHistory()
 			c := b.new(controller.Options{}, func(ctx context.Context, req controller.Request) (controller.Result, error) {

@@ -10,17 +10,29 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// call calls the reconcile function.
+// call calls the reconcile function, in a goroutine of its own: one that ends it, as a
+// failed assertion of a test does, fails with errGoexit and takes no worker with it.
 func (c *Controller) call(ctx context.Context, req Request) (result Result, err error) {
-	if c.opts.RecoverPanics {
-		defer func() {
-			if value := recover(); value != nil {
-				err = &panicError{value, debug.Stack()}
-			}
-		}()
-	}
-	return c.reconcile(ctx, req)
+	c.counts.running.Add(1)
+	defer c.counts.running.Add(-1)
+	returned := make(chan struct{})
+	err = errGoexit
+	go func() {
+		defer close(returned)
+		if c.opts.RecoverPanics {
+			defer func() {
+				if value := recover(); value != nil {
+					err = &panicError{value, debug.Stack()}
+				}
+			}()
+		}
+		result, err = c.reconcile(ctx, req)
+	}()
+	<-returned
+	return result, err
 }
+
+var errGoexit = errors.New("reconcile ended its goroutine")
 
 // panicError is how work fails that has panicked. It does not show the value, which
 // may quote an object, unless it is an error of the Go runtime.

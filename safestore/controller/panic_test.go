@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kube-safestore/kube-safestore/safestore"
 	"github.com/kube-safestore/kube-safestore/safestore/controller"
 )
 
@@ -57,5 +59,70 @@ func TestC38PanicsCanBeRecovered(t *testing.T) {
 		assert.Contains(t, logged[0], "panic_test.go")
 		assert.NotContains(t, logged[0], "secret value")
 		assert.EqualValues(t, 1, c.Status().Failed)
+	})
+}
+
+// Work that panics because it was cut is done again at once, as all work that was cut.
+func TestPanicOfCutWorkDoesNotBackOff(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		calls := 0
+		reconcile := func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			if req.Key.Name != "a" {
+				return controller.Result{}, nil
+			}
+			switch calls++; {
+			case calls <= 8:
+				return controller.Result{}, errors.New("so that the backoff is long")
+			case calls == 9:
+				<-ctx.Done()
+				panic("cut")
+			default:
+				return controller.Result{}, nil
+			}
+		}
+		c, err := controller.New("test", reconcile, controller.Options{RecoverPanics: true}, controller.For(b.mapStore))
+		require.NoError(t, err)
+		b.start(c)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 9, calls)
+		b.mapStore.Revoke(b.mapStore.Token(), nil)
+		_, err = b.mapStore.WaitReady(t.Context())
+		require.NoError(t, err)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		assert.Equal(t, 10, calls)
+	})
+}
+
+// A reconcile function that ends its goroutine, as a failed assertion in a test does, is a
+// failure that is tried again, and takes no worker with it.
+func TestReconcileThatEndsItsGoroutine(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		worked := map[string]int{}
+		reconcile := func(_ context.Context, req controller.Request) (controller.Result, error) {
+			if worked[req.Key.Name]++; len(worked) == 1 && worked[req.Key.Name] == 1 {
+				runtime.Goexit()
+			}
+			return controller.Result{}, nil
+		}
+		c, err := controller.New("test", reconcile, controller.Options{}, controller.For(b.mapStore))
+		require.NoError(t, err)
+		b.start(c)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Len(t, worked, 2)
+		assert.Zero(t, c.Status().Running)
+		assert.EqualValues(t, 1, c.Status().Failed)
+	})
+}
+
+// Options of a source that cannot be subscribed to are found by New.
+func TestNewRefusesWhatCannotBeSubscribedTo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for _, option := range []safestore.ListOption{safestore.Limit(3), safestore.Sorted(), safestore.ByIndex("x", "y")} {
+			_, err := controller.New("test", b.does, controller.Options{}, controller.For(b.mapStore, option))
+			assert.ErrorContains(t, err, "only namespaces and labels can be subscribed to")
+		}
 	})
 }

@@ -14,6 +14,8 @@ import (
 // work. Make one with [For], [Watches] or [Reads].
 type Source struct {
 	store safestore.Readiness
+	// check returns why the changes cannot be subscribed to; nil if feed is.
+	check func(name string) error
 	// feed adds the keys of changes until ctx ends; nil if no change means work.
 	feed func(ctx context.Context, name string, add func(types.NamespacedName)) error
 }
@@ -50,7 +52,8 @@ func Watches[T safestore.Object](
 			return nil
 		})
 	}
-	return Source{store, feed}
+	check := func(name string) error { return store.Subscribe(name, opts...).Err() }
+	return Source{store, check, feed}
 }
 
 // OldAndNew makes a function for [Watches] of one that says which keys an object

@@ -38,11 +38,17 @@ func (c *Controller) process(ctx context.Context, queue queue, key types.Namespa
 	defer release()
 	log := klog.FromContext(ctx).WithValues("key", key)
 
-	c.counts.running.Add(1)
+	if work.Err() != nil {
+		queue.Add(key) // over before it began
+		return
+	}
 	result, err := c.call(klog.NewContext(work, log), Request{Key: key, Snapshot: snapshot})
-	c.counts.running.Add(-1)
 	switch cut := work.Err() != nil; {
-	case isPanic(err), err != nil && !cut:
+	case isPanic(err) && cut:
+		c.counts.cut.Add(1)
+		logFailure(log, err)
+		queue.Add(key)
+	case err != nil && !cut:
 		c.counts.failed.Add(1)
 		logFailure(log, err)
 		queue.AddRateLimited(key)

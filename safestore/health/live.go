@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/kube-safestore/kube-safestore/invalidation"
 	"github.com/kube-safestore/kube-safestore/safestore"
 )
@@ -73,8 +71,7 @@ func hasExcuse(s safestore.Status) bool {
 	default:
 		// The newest reason stays while nothing else is news: the last attempt says
 		// whether it still is what is in the way.
-		last := s.Watch.LastError
-		return r.Reason == invalidation.Closed || last == nil || apierrors.ReasonForError(last) == apierrors.ReasonForError(r.Cause)
+		return r.Reason == invalidation.Closed || s.Watch.LastError == nil || s.Watch.LastReason == r.Reason
 	}
 }
 

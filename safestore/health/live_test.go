@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-safestore/kube-safestore/internal/wiretest"
 	"github.com/kube-safestore/kube-safestore/invalidation"
@@ -146,5 +148,28 @@ func TestLimitsAreSpread(t *testing.T) {
 		}
 		assert.Greater(t, failed, 0)
 		assert.Less(t, failed, len(checks))
+	})
+}
+
+// C57: a reason that a restart cannot cure is no excuse any more when the server cannot be
+// reached at all.
+func TestC57AnOldReasonIsNoExcuse(t *testing.T) {
+	onWire(t, safestore.Options{MaxObjects: 1}, func(t *testing.T, w *wire) {
+		all := w.Resource(pods)
+		for _, name := range []string{"a", "b"} {
+			all.Set(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
+		}
+		w.run()
+		c := health.Live(time.Minute, w.pods)
+		after(time.Minute)
+		require.ErrorIs(t, w.pods.NotReady(), invalidation.TooLarge)
+		require.NoError(t, c.Check(nil))
+		w.Down()
+		w.Cut()
+		for range 5 {
+			after(time.Minute)
+			_ = c.Check(nil)
+		}
+		assert.Error(t, c.Check(nil), "the server has been away for five minutes: %v", w.pods.Status().Watch.LastError)
 	})
 }

@@ -156,7 +156,7 @@ func isAboutVersion(err error) bool {
 	switch code := statusCode(err); code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return true
-	case http.StatusServiceUnavailable:
+	case http.StatusBadGateway, http.StatusServiceUnavailable: // of a proxy, while no server is there
 		return false
 	default:
 		return code >= http.StatusInternalServerError && !isTooLarge(err) && !isUndecodable(err)

@@ -60,6 +60,7 @@ func TestResumes(t *testing.T) {
 		"429 with Retry-After": {refuse(apierrors.NewTooManyRequests("no", 20)), time.Minute, 2 * time.Minute},
 		"429 in the stream":    {send(apierrors.NewTooManyRequests("no", 30)), 30 * time.Second, 38 * time.Second},
 		"500 in the stream":    {send(apierrors.NewInternalError(errors.New("no"))), 400 * time.Millisecond, 1200 * time.Millisecond},
+		"502, again and again": {refuse(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 502, Reason: metav1.StatusReasonInternalError}}), 400 * time.Millisecond, 9 * time.Second},
 		"503":                  {refuse(apierrors.NewServiceUnavailable("no")), 400 * time.Millisecond, 9 * time.Second},
 		"opening hangs": {func(r *rig) {
 			r.Break(wiretest.First(1, wiretest.Resumed), wiretest.Hang)

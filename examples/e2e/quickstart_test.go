@@ -96,9 +96,9 @@ func TestQuickstart(t *testing.T) {
 		`The Get that waited is answered: settings=v1`,
 		`store.WaitFor\(written\) returns after [\d.]+m?s, and store.Get says settings=v2`,
 		`for Relist: the server answered 410 Expired`,
-		`SafeStore: store is not ready: Relist: too old resource version`,
+		`SafeStore: store is not ready: Relist: (watch: )?too old resource version`,
 		`for Forbidden: the server answered 403 Forbidden`,
-		`SafeStore: store is not ready: Forbidden: configmaps is forbidden: User "quickstart-reader" cannot (list|watch)`,
+		`SafeStore: store is not ready: Forbidden: (list: |watch: )?configmaps is forbidden: User "quickstart-reader" cannot (list|watch)`,
 		`client-go: HasSynced\(\)=true, settings=v\d, added not found`,
 		`SafeStore: settings=v3, added=v1`,
 		`REVOKED: generation 1, for St(uck|ale)\. .*` +

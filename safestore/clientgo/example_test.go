@@ -32,10 +32,10 @@ func podStore() *safestore.Store[*corev1.Pod] {
 // Code that takes a generated lister takes one on a store.
 func ExampleIndexer() {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	defer cancel()
 	pods := podStore()
-	go pods.Run(ctx)
-	lister := corelisters.NewPodLister(clientgo.Indexer(ctx, pods))
+	ended := make(chan error)
+	go func() { ended <- pods.Run(ctx) }()
+	lister := corelisters.NewPodLister(clientgo.Indexer(context.Background(), pods))
 
 	all, err := lister.List(labels.Everything()) // waits until the store is ready
 	fmt.Println(len(all), err)
@@ -45,7 +45,8 @@ func ExampleIndexer() {
 	fmt.Println("absent:", apierrors.IsNotFound(err))
 
 	// Of a store that is not ready, nothing is absent.
-	pods.Revoke(pods.Token(), errors.New("the program knows better"))
+	cancel()
+	<-ended
 	_, err = lister.Pods("shop").Get("gift")
 	fmt.Println("absent:", apierrors.IsNotFound(err), "not ready:", errors.Is(err, safestore.ErrNotReady))
 	// Output:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -232,7 +233,13 @@ func TestWrongType(t *testing.T) {
 
 func TestRevokeNamesItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, newScripted())
+		source := newScripted()
+		list := source.list
+		source.list = func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			time.Sleep(time.Second) // so that the store is not ready again before it is looked at
+			return list(ctx, opts)
+		}
+		s := newStore(t, source)
 		other := newStore(t, newScripted())
 		first := s.Token()
 		assert.False(t, s.Revoke(nil, errTest))

@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kube-safestore/kube-safestore/internal/wiretest"
 	"github.com/kube-safestore/kube-safestore/invalidation"
@@ -242,4 +245,66 @@ func TestMissedEventIsFoundByTheNextProof(t *testing.T) {
 		w.readyAfter(0, 5*time.Second)
 		w.same()
 	})
+}
+
+// A set that lacks what the server has is no reason to put off the next watch: proofs
+// that come more often than the pause ends do not begin it again.
+func TestC2BehindWhileWaiting(t *testing.T) {
+	onWire(t, watchOptions(watcher.Options{MaxSilence: 2 * time.Second}), func(t *testing.T, w *wire) {
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		heal := w.Break(notPeeks, wiretest.Answer(apierrors.NewServiceUnavailable("no time")))
+		w.Cut()
+		after(10 * time.Minute)
+		w.maps.Set(configMap("a", "2"))
+		w.over(first, invalidation.Stuck, 0, time.Minute)
+		after(time.Minute)
+		heal()
+		w.readyAfter(0, 46*time.Second) // the longest pause of 30 s, jittered
+		w.same()
+		assert.Zero(t, w.count(sets), "no new list")
+	})
+}
+
+// Some take longer to open a watch than it takes to prove that something is missing: the
+// watch is waited for nevertheless, which will bring it.
+func TestC2BehindWhileOpening(t *testing.T) {
+	onWire(t, watchOptions(watcher.Options{MaxSilence: 2 * time.Second}), func(t *testing.T, w *wire) {
+		w.maps.Set(configMap("a", "1"))
+		first := w.ready()
+		w.Break(notPeeks, wiretest.Slow(20*time.Second))
+		w.Cut()
+		w.maps.Set(configMap("a", "2"))
+		w.over(first, invalidation.Stuck, 0, 10*time.Second)
+		w.readyAfter(0, 21*time.Second)
+		w.same()
+		assert.Equal(t, 1, w.count(wiretest.Initial), "no new list")
+		assert.Equal(t, 1, w.count(notPeeks), "no other watch")
+	})
+}
+
+// sets are the lists of more than what a proof asks for.
+func sets(r wiretest.Request) bool { return wiretest.Lists(r) && r.Options.Limit != 1 }
+
+// notPeeks are the watches that resume.
+func notPeeks(r wiretest.Request) bool { return wiretest.Resumed(r) && !peeks(r) }
+
+// A list that a proof waits for is lost on the way. It is waited for no longer than the
+// question of a proof would have been.
+func TestC6AuditIsLost(t *testing.T) {
+	secrets := wiretest.Kind{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret"}
+	for bound, limit := range map[time.Duration]time.Duration{3 * time.Second: 7 * time.Second, 10 * time.Second: 17 * time.Second} {
+		t.Run(bound.String(), func(t *testing.T) {
+			onWire(t, safestore.Options{MaxStaleness: bound}, func(t *testing.T, w *wire) {
+				w.Break(wiretest.Resumed, wiretest.Forget(1000, watch.Bookmark)) // so that audits stand in
+				w.maps.Set(configMap("a", "1"))
+				first := w.ready()
+				w.Resource(secrets).Set(secret("b")) // the version moves, and nothing here does
+				w.Break(wiretest.First(1, sets), wiretest.Hang)
+				w.over(first, invalidation.Stale, 0, bound+time.Millisecond)
+				w.readyAfter(0, limit-bound)
+				w.same()
+			})
+		})
+	}
 }

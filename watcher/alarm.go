@@ -149,10 +149,18 @@ func (w *Watcher) quiet(now time.Time) (o observation, ok bool) {
 		return o, false
 	}
 	w.alarms[silenceAlarm] = now.Add(w.opts.MaxSilence)
-	if soon := now.Add(askTime); w.side.answers != nil && w.alarms[stageAlarm].After(soon) {
-		w.alarms[stageAlarm] = soon // with no more patience than if it was asked now
+	w.hurry(stageAlarm, &w.side, now)
+	if w.state.proof.stage == auditing {
+		w.hurry(auditStageAlarm, &w.auditSide, now)
 	}
 	return observation{kind: silent, err: &outOfTouch{"no sign of life from the server", w.opts.MaxSilence, w.lastError()}}, true
+}
+
+// hurry has no more patience with what a proof has asked than if it was asked now.
+func (w *Watcher) hurry(a alarm, side *exchange, now time.Time) {
+	if soon := now.Add(askTime); side.answers != nil && w.alarms[a].After(soon) {
+		w.alarms[a], w.limits[a] = soon, min(w.limits[a], askTime)
+	}
 }
 
 // dueFor returns whom the next proof of the schedule is for.

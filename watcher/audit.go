@@ -16,7 +16,8 @@ const (
 	comparing                   // the stream is waited for to bring what differs
 )
 
-// auditTime is how long a page of an audit may take.
+// auditTime is how long a page of an audit may take. Under a bound that is hardly longer
+// than a proof takes, one that a proof waits for gets no longer than the proof's question.
 const auditTime = 30 * time.Second
 
 // audit is a part of the proof: a consistent list of everything, compared with the set.
@@ -50,7 +51,15 @@ func (m *move) beginAudit(pays bool) {
 		return
 	}
 	*a = audit{stage: paging, floor: m.marks.seen, pays: pays}
-	m.out.askAudit, m.out.auditWait = askFirstPage, auditTime
+	m.askAuditPage(askFirstPage)
+}
+
+// askAuditPage asks for a page, and says how long it may take.
+func (m *move) askAuditPage(q auditQuestion) {
+	m.out.askAudit, m.out.auditWait = q, auditTime
+	if m.audit.pays && m.proof.tight {
+		m.out.auditWait = askTime
+	}
 }
 
 // auditStep is one step of an audit.
@@ -76,7 +85,7 @@ func (m *move) auditStep(o observation) verdict {
 		a.version = o.version
 		m.marks.show(o.version)
 		if o.next != "" {
-			m.out.askAudit, m.out.auditWait = askNextPage, auditTime
+			m.askAuditPage(askNextPage)
 		} else {
 			m.out.askAudit = askCompare
 		}
@@ -107,7 +116,7 @@ func (m *move) restartAudit(err error) verdict {
 		return m.auditFails(err)
 	}
 	a.version, a.floor = "", m.marks.seen
-	m.out.askAudit, m.out.auditWait = askFirstPage, auditTime
+	m.askAuditPage(askFirstPage)
 	return verdict{}
 }
 

@@ -112,6 +112,7 @@ func (m *move) publish(open bool) {
 	f.held, f.built, f.pending = true, false, !open || f.implausible
 	f.stucks, f.barren, f.expired = 0, 0, false
 	m.out.publish = granted
+	m.proof.resting = false // what kept it from being made was about another set
 	if f.pending {
 		m.out.publish = ungranted
 		m.proof.owed |= waiter
@@ -242,7 +243,7 @@ func (m *move) fail(err error, asked verb) {
 	if seen == invalidation.VersionExpired {
 		// The version is gone for good, and every store of a restarted server has to
 		// list: the first time it is begun at once.
-		if !f.expired {
+		if !f.expired && m.out.pause == backOff {
 			m.out.pause = soon
 		}
 		f.expired = true
@@ -251,7 +252,8 @@ func (m *move) fail(err error, asked verb) {
 
 // retreat ends what is under way and pauses before the next attempt: a new list,
 // or a new stream, which is then to be proven. A set that is built is kept while its
-// version lasts.
+// version lasts. A pause that has begun stands: proofs may come more often than it
+// ends, and would put off the attempt for ever.
 func (m *move) retreat(list bool) {
 	f := &m.feed
 	if list {
@@ -260,15 +262,20 @@ func (m *move) retreat(list bool) {
 	}
 	m.out.discard = !f.built
 	m.doubt()
+	if f.phase == waiting {
+		return
+	}
 	f.phase, f.timely = waiting, false
 	m.out.pause = backOff
 }
 
 // outOfTouch ends the token because the store has been without a sign of life,
-// or without a proof, for too long. What is under way goes on, since it is what will
-// bring the next proof, unless the policy wants a new list.
-func (m *move) outOfTouch(err error) {
-	d := m.judge(invalidation.OutOfTouch, err)
+// or without a proof, for too long.
+func (m *move) outOfTouch(err error) { m.goOn(m.judge(invalidation.OutOfTouch, err)) }
+
+// goOn leaves alone what is under way, since it is what will bring the next proof, unless
+// the policy wants a new list.
+func (m *move) goOn(d invalidation.Decision) {
 	m.doubt()
 	if d.Recovery != invalidation.ListAll {
 		return
@@ -290,6 +297,18 @@ func (m *move) silenced(err error) {
 		return
 	}
 	m.outOfTouch(err)
+}
+
+// lagging deals with a set that lacks what the server has. An open watch is stuck. Where
+// none is open, nothing is wrong but that: the next one will bring it, and until then no
+// proof is tried for what it cannot show.
+func (m *move) lagging(cause error) {
+	if m.feed.phase == watching {
+		m.stuck(cause)
+		return
+	}
+	m.proof.resting = true
+	m.goOn(m.judge(invalidation.StreamStuck, cause))
 }
 
 // stuck gives up the stream.

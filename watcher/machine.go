@@ -127,7 +127,7 @@ func (m *move) conclude(v verdict) {
 		}
 	case behind:
 		m.out.failed = true
-		m.stuck(v.err)
+		m.lagging(v.err)
 	case rewound:
 		m.out.failed = true
 		m.rewound(v.err)

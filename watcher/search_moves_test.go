@@ -42,6 +42,8 @@ func (w *world) observe(o observation) (broken string) {
 	w.carry(e)
 	older := before.marks.complete != "" && w.m.marks.complete < before.marks.complete
 	switch {
+	case before.feed.phase == waiting && e.pause != noPause:
+		return "a pause begins again"
 	case w.ready && !w.m.feed.held:
 		return "ready without a set"
 	case w.ready && w.asOf != void && !w.server.reflects(w.set, w.asOf):

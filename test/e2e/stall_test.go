@@ -91,12 +91,7 @@ func TestAStalledStream(t *testing.T) {
 			t.Log(diary.Entries())
 			assert.Empty(t, diary.OutOfOrder())
 			if test.newToo == 0 {
-				sets := requests.Sets(s.Requests.All())
-				if test.o.MaxStaleness != 0 && test.o.MaxStaleness < 6*time.Second {
-					// There lists stand in for proofs. The set itself came by WatchList.
-					sets = slices.DeleteFunc(sets, func(r requests.Request) bool { return r.Kind == requests.List })
-				}
-				assert.Len(t, sets, 1, "%v", s.Requests.All())
+				assertOneSet(t, s, test.o)
 			}
 		}
 	}
@@ -175,10 +170,21 @@ func TestABlackHole(t *testing.T) {
 			pass(t, time.Second)
 			r.stop()
 			t.Log(r)
-			assert.Len(t, requests.Sets(s.Requests.All()), 1, "%v", s.Requests.All())
+			assertOneSet(t, s, test.o)
 		}
 	}
 	together(t, tests)
+}
+
+// assertOneSet asserts that the set was asked for once.
+func assertOneSet(t *testing.T, s *subject.Subject, o safestore.Options) {
+	t.Helper()
+	sets := requests.Sets(s.Requests.All())
+	if o.MaxStaleness != 0 && o.MaxStaleness < 6*time.Second {
+		// There lists stand in for proofs. The set itself came by WatchList.
+		sets = slices.DeleteFunc(sets, func(r requests.Request) bool { return r.Kind == requests.List })
+	}
+	assert.Len(t, sets, 1, "%v", s.Requests.All())
 }
 
 // Something in between takes the watch's time limit out of the request: the server

@@ -266,23 +266,6 @@ func TestC2BehindWhileWaiting(t *testing.T) {
 	})
 }
 
-// Some take longer to open a watch than it takes to prove that something is missing: the
-// watch is waited for nevertheless, which will bring it.
-func TestC2BehindWhileOpening(t *testing.T) {
-	onWire(t, watchOptions(watcher.Options{MaxSilence: 2 * time.Second}), func(t *testing.T, w *wire) {
-		w.maps.Set(configMap("a", "1"))
-		first := w.ready()
-		w.Break(notPeeks, wiretest.Slow(20*time.Second))
-		w.Cut()
-		w.maps.Set(configMap("a", "2"))
-		w.over(first, invalidation.Stuck, 0, 10*time.Second)
-		w.readyAfter(0, 21*time.Second)
-		w.same()
-		assert.Equal(t, 1, w.count(wiretest.Initial), "no new list")
-		assert.Equal(t, 1, w.count(notPeeks), "no other watch")
-	})
-}
-
 // sets are the lists of more than what a proof asks for.
 func sets(r wiretest.Request) bool { return wiretest.Lists(r) && r.Options.Limit != 1 }
 

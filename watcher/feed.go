@@ -203,6 +203,7 @@ func (m *move) whileOpening(o observation) {
 		// complete need not wait for that, if it can be proven.
 		f.late = true
 		m.out.extend = true
+		m.proof.resting = false // the watch is not what will settle it
 		if f.built {
 			m.publish(false)
 		}

@@ -299,11 +299,11 @@ func (m *move) silenced(err error) {
 	m.outOfTouch(err)
 }
 
-// lagging deals with a set that lacks what the server has. An open watch is stuck. Where
-// none is open, nothing is wrong but that: the next one will bring it, and until then no
-// proof is tried for what it cannot show.
+// lagging deals with a set that lacks what the server has. A watch that is open, or late
+// to be, is stuck. Otherwise nothing is wrong but that: the next one will bring it, and
+// until then no proof is tried for what it cannot show.
 func (m *move) lagging(cause error) {
-	if m.feed.phase == watching {
+	if m.feed.phase == watching || m.feed.phase == opening && m.feed.late {
 		m.stuck(cause)
 		return
 	}

@@ -114,3 +114,26 @@ func TestTightProofs(t *testing.T) {
 	s, _ = walk(s, observation{kind: proofMissed}, observation{kind: relistAsked})
 	assert.False(t, s.proof.awaits, "another set, another proof")
 }
+
+// A set that lacks something while no watch is open is not ready, and the next watch is what
+// will bring it: neither is its pause begun again nor is it given up, unless it is late.
+func TestBehindWithoutAWatch(t *testing.T) {
+	late := observation{kind: proofLate, err: errSome}
+	behind := []observation{{kind: proofWanted, by: waiter}, {kind: proofListed, version: "11"}, late, {kind: proofMissed}, late}
+	for p, want := range map[phase]string{waiting: "waiting to retry, revoke Stuck", opening: "opening a watch, revoke Stuck"} {
+		s, got := walk(heldAt(p, "10"), behind...)
+		assert.Equal(t, want, got)
+		assert.Zero(t, s.feed.stucks, "no watch was stuck")
+		_, got = walk(s, observation{kind: proofWanted, by: waiter})
+		assert.Equal(t, p.String(), got, "no proof is tried for what it cannot show")
+		s.feed.phase = opening
+		_, got = walk(s, observation{kind: streamOpened})
+		assert.Equal(t, "watching, follow, ask for the version", got)
+		_, got = walk(s, observation{kind: timedOut})
+		assert.Equal(t, "opening a watch, extend, ask for the version", got)
+	}
+	s := heldAt(opening, "10")
+	s.feed.late = true
+	_, got := walk(s, behind...)
+	assert.Equal(t, "waiting to retry, revoke Stuck, discard, back off, reconnect", got)
+}
